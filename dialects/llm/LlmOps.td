@@ -1,0 +1,13 @@
+//===- LlmOps.td - all operations of the llm dialect --------------*- tablegen -*-===//
+#ifndef LLMC_DIALECTS_LLM_LLMOPS
+#define LLMC_DIALECTS_LLM_LLMOPS
+
+include "dialects/llm/Weights.td"
+include "dialects/llm/Embed.td"
+include "dialects/llm/Linear.td"
+include "dialects/llm/Norm.td"
+include "dialects/llm/Rope.td"
+include "dialects/llm/Attention.td"
+include "dialects/llm/Mlp.td"
+
+#endif
