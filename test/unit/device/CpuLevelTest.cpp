@@ -1,0 +1,68 @@
+#include "runtime/device/cpu/CpuLevel.h"
+
+#include <gtest/gtest.h>
+
+using namespace llmrt;
+
+namespace {
+
+/// A machine with everything up to VNNI.
+CpuidBits everything() {
+  CpuidBits bits;
+  bits.leaf1Ecx = bits.leaf7Ebx = bits.leaf7Ecx = bits.extended1Ecx = ~0u;
+  bits.xcr0 = 0xe7;
+  return bits;
+}
+
+TEST(CpuLevel, FollowsTheBits) {
+  EXPECT_EQ(levelOf(everything()), CpuLevel::X86V4);
+  EXPECT_EQ(levelOf(CpuidBits{}), CpuLevel::None);
+  CpuidBits noVnni = everything();
+  noVnni.leaf7Ecx &= ~(1u << 11);
+  EXPECT_EQ(levelOf(noVnni), CpuLevel::X86V3);
+  CpuidBits noFma = everything();
+  noFma.leaf1Ecx &= ~(1u << 12);
+  EXPECT_EQ(levelOf(noFma), CpuLevel::None);
+}
+
+TEST(CpuLevel, RegistersThatTheSystemDoesNotSaveDoNotCount) {
+  CpuidBits noZmm = everything();
+  noZmm.xcr0 = 0x7;
+  EXPECT_EQ(levelOf(noZmm), CpuLevel::X86V3);
+  CpuidBits noYmm = everything();
+  noYmm.xcr0 = 0x3;
+  EXPECT_EQ(levelOf(noYmm), CpuLevel::None);
+}
+
+TEST(CpuLevel, NamesRoundTrip) {
+  for (CpuLevel level : {CpuLevel::X86V3, CpuLevel::X86V4})
+    EXPECT_EQ(*parseCpuLevel(cpuLevelName(level)), level);
+  Result<CpuLevel> unknown = parseCpuLevel("pentium");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.status().message().find("x86-64-v3, x86-64-v4"), std::string::npos);
+}
+
+TEST(CpuLevel, ChoosesTheBestThatTheMachineHas) {
+  const std::string_view both[] = {"x86-64-v3", "x86-64-v4"};
+  const std::string_view newer[] = {"x86-64-v3", "x86-64-v9"};
+  const std::string_view onlyV4[] = {"x86-64-v4"};
+  EXPECT_EQ(*chooseCpuModule(both, CpuLevel::X86V4, ""), 1u);
+  EXPECT_EQ(*chooseCpuModule(both, CpuLevel::X86V3, ""), 0u);
+  EXPECT_EQ(*chooseCpuModule(newer, CpuLevel::X86V4, ""), 0u);
+  Result<size_t> lacking = chooseCpuModule(onlyV4, CpuLevel::X86V3, "");
+  ASSERT_FALSE(lacking);
+  EXPECT_EQ(lacking.status().code(), StatusCode::Unsupported);
+  EXPECT_NE(lacking.status().message().find("x86-64-v4"), std::string::npos);
+  EXPECT_FALSE(chooseCpuModule({}, CpuLevel::X86V4, ""));
+}
+
+TEST(CpuLevel, ForcedLevelIsTakenOrRefused) {
+  const std::string_view both[] = {"x86-64-v3", "x86-64-v4"};
+  const std::string_view onlyV3[] = {"x86-64-v3"};
+  EXPECT_EQ(*chooseCpuModule(both, CpuLevel::X86V4, "x86-64-v3"), 0u);
+  EXPECT_FALSE(chooseCpuModule(both, CpuLevel::X86V3, "x86-64-v4"));   // the machine lacks it
+  EXPECT_FALSE(chooseCpuModule(onlyV3, CpuLevel::X86V4, "x86-64-v4")); // the plan lacks it
+  EXPECT_FALSE(chooseCpuModule(both, CpuLevel::X86V4, "fast"));
+}
+
+} // namespace
