@@ -36,4 +36,8 @@ void registerGraphDialect(mlir::DialectRegistry &registry);
 
 } // namespace llmc::graph
 
+namespace llmc {
+using graph::registerGraphDialect;
+} // namespace llmc
+
 #endif
