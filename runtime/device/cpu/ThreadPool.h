@@ -75,7 +75,7 @@ private:
   static int64_t nextOf(uint64_t word) { return int64_t(word & ((1u << nextBits) - 1)); }
 
   const unsigned threadCount_;
-  const uint32_t phaseCapacity_;
+  [[maybe_unused]] const uint32_t phaseCapacity_;
   // Written between regions only; atomic because a late thread may still look (and then fails its
   // compare-and-swap).
   std::unique_ptr<std::atomic<uint32_t>[]> counts_;

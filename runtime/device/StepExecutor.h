@@ -1,0 +1,50 @@
+//===- StepExecutor.h - what an engine asks of a device ---------------------===//
+//
+// The engine decides what a step holds; an executor runs it. There is one a device: CpuExecutor
+// runs a plan's machine code; tests script one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_DEVICE_STEPEXECUTOR_H
+#define LLMRT_DEVICE_STEPEXECUTOR_H
+
+#include "runtime/device/cpu/KernelAbi.h"
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+
+namespace llmrt {
+
+/// What a model can take, from its plan.
+struct ModelShape {
+  int32_t vocabulary = 0;       ///< rows of the logits and of the embedding
+  int64_t maxContext = 0;       ///< tokens a sequence
+  int64_t maxTokens = 0;        ///< T of a step
+  int64_t maxSequences = 0;     ///< S of a step
+  int64_t maxRows = 0;          ///< R of a step
+  int64_t queryTile = 1;        ///< tokens a query tile
+  uint64_t kvBytesPerToken = 0; ///< over all layers; 0: the model keeps no KV
+  int64_t blockTokens = 16;     ///< the plan's default
+};
+
+class StepExecutor {
+public:
+  virtual ~StepExecutor() = default;
+
+  virtual const ModelShape &shape() const = 0;
+
+  /// Provides the KV pool, all of it zero; once, before the first step. Memory is taken as blocks
+  /// are first written.
+  virtual Status createKvPool(int64_t blocks, int64_t blockTokens) = 0;
+  /// Makes a block zero again before another sequence gets it: a masked key is multiplied by zero,
+  /// and zero times a NaN left behind is NaN.
+  virtual void clearKvBlock(int32_t block) = 0;
+
+  /// Runs one step within the limits that the executor was made for; the caller leaves the step's
+  /// kv fields alone. When it returns, logits() holds [R, vocabulary].
+  virtual Status execute(LlmrtStep &step) = 0;
+  virtual const float *logits() const = 0;
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_DEVICE_STEPEXECUTOR_H

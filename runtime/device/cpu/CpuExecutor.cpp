@@ -1,0 +1,200 @@
+#include "runtime/device/cpu/CpuExecutor.h"
+
+#include "runtime/device/cpu/ThreadCount.h"
+#include "runtime/plan/PlanFormat.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+
+namespace llmrt {
+namespace {
+
+/// Every thread's scratch starts on a page of its own: no line of cache is shared.
+constexpr uint64_t scratchAlignment = 4096;
+
+bool sameDims(const StepDims &a, const StepDims &b) {
+  return a.T == b.T && a.S == b.S && a.R == b.R && a.Q == b.Q;
+}
+
+struct ChosenModule {
+  CodeModule code;
+  CpuLevel level;
+};
+
+Result<ChosenModule> loadModule(const Plan &plan) {
+  std::vector<std::string_view> names;
+  std::vector<uint32_t> segments;
+  for (const fbs::CodeModule *module : *plan.head().modules())
+    if (module->target() == fbs::Target::Cpu) {
+      names.push_back(module->level()->string_view());
+      segments.push_back(module->segment());
+    }
+  const char *forced = std::getenv("LLMRT_CPU_LEVEL");
+  Result<size_t> choice = chooseCpuModule(names, machineCpuLevel(), forced ? forced : "");
+  if (!choice)
+    return choice.status().withContext(plan.name());
+  LLMRT_ASSIGN_OR_RETURN(CpuLevel level, parseCpuLevel(names[*choice]));
+  Result<CodeModule> code = CodeModule::load(std::as_bytes(plan.segment(segments[*choice])),
+                                             "the code for " + std::string(names[*choice]));
+  if (!code)
+    return code.status().withContext(plan.name());
+  return ChosenModule{std::move(*code), level};
+}
+
+} // namespace
+
+ModelShape modelShape(const fbs::Plan &plan) {
+  ModelShape shape;
+  StepDims limits = stepLimits(*plan.limits());
+  shape.vocabulary = static_cast<int32_t>(plan.model()->vocab_size());
+  shape.maxContext = plan.model()->max_context();
+  shape.maxTokens = limits.T;
+  shape.maxSequences = limits.S;
+  shape.maxRows = limits.R;
+  shape.queryTile = plan.limits()->query_tile();
+  shape.kvBytesPerToken = plan.kv()->bytes_per_token();
+  shape.blockTokens = plan.kv()->block_tokens();
+  return shape;
+}
+
+Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(std::shared_ptr<const Plan> plan,
+                                                         const CpuExecutorOptions &options) {
+  LLMRT_ASSIGN_OR_RETURN(ChosenModule module, loadModule(*plan));
+  std::unique_ptr<CpuExecutor> executor(new CpuExecutor(std::move(plan), std::move(module.code)));
+  executor->level_ = module.level;
+  LLMRT_RETURN_IF_ERROR(executor->prepare(options));
+  return executor;
+}
+
+Status CpuExecutor::prepare(const CpuExecutorOptions &options) {
+  const fbs::Plan &head = plan_->head();
+  shape_ = modelShape(head);
+  largest_ = options.largest;
+  assert(largest_.T <= shape_.maxTokens && largest_.S <= shape_.maxSequences &&
+         largest_.R <= shape_.maxRows && "beyond the plan's limits");
+  LLMRT_RETURN_IF_ERROR(prepareCommands());
+
+  unsigned threads = chooseThreadCount(options.threads);
+  LLMRT_ASSIGN_OR_RETURN(pool_, ThreadPool::create(threads, uint32_t(commands_.size())));
+
+  // One allocation: slots | outputs | scratch of each thread.
+  layout_.update(head, largest_);
+  uint64_t end = layout_.total();
+  for (const fbs::Output *output : *head.outputs())
+    end += alignUp(uint64_t(evaluate(*output->size(), largest_)), kPlanAlignment);
+  scratchOffset_ = alignUp(end, scratchAlignment);
+  scratchBytes_ = 0;
+  for (const fbs::Kernel *kernel : *head.kernels())
+    scratchBytes_ = std::max(scratchBytes_, kernel->scratch_bytes());
+  if (scratchBytes_ > (uint64_t(1) << 40) / threads)
+    return unsupported(plan_->name() + ": a kernel asks for " + std::to_string(scratchBytes_) +
+                       " bytes of scratch a thread");
+  scratchBytes_ = alignUp(scratchBytes_, scratchAlignment);
+  LLMRT_ASSIGN_OR_RETURN(arena_, Memory::allocate(scratchOffset_ + scratchBytes_ * threads,
+                                                  "the arena of the largest step"));
+  outputOffsets_.resize(head.outputs()->size());
+  bind(largest_);
+  return Status::ok();
+}
+
+Status CpuExecutor::prepareCommands() {
+  const fbs::Plan &head = plan_->head();
+  std::vector<LlmrtKernel> kernels(head.kernels()->size());
+  for (uint32_t i = 0; i < kernels.size(); ++i) {
+    const fbs::Kernel &kernel = *head.kernels()->Get(i);
+    if (kernel.target() != fbs::Target::Cpu)
+      return unsupported(plan_->name() + ": kernel '" + kernel.symbol()->str() +
+                         "' is not for a CPU");
+    Result<LlmrtKernel> code = code_.kernel(kernel.symbol()->c_str());
+    if (!code)
+      return code.status().withContext(plan_->name());
+    kernels[i] = *code;
+  }
+  for (const fbs::Command *command : *head.commands()) {
+    commands_.push_back({kernels[command->kernel()], command->scalars()->data(),
+                         static_cast<uint32_t>(bindings_.size())});
+    for (const fbs::Binding *binding : *command->bindings()) {
+      uint32_t place = static_cast<uint32_t>(bindings_.size());
+      bindings_.push_back(nullptr);
+      switch (binding->kind()) {
+      case fbs::BindingKind::Weight: // kernels only read what is mapped read-only
+        bindings_[place] = const_cast<void *>(plan_->weightData(binding->index()));
+        break;
+      case fbs::BindingKind::Buffer:
+        moving_.push_back({place, head.buffers()->Get(binding->index())->slot(), false});
+        break;
+      case fbs::BindingKind::Output:
+        moving_.push_back({place, binding->index(), true});
+        break;
+      }
+    }
+    int64_t tasks = evaluate(*command->tasks(), largest_);
+    if (tasks > ThreadPool::maxTasks)
+      return unsupported(plan_->name() + ": command '" + command->name()->str() + "' has " +
+                         std::to_string(tasks) + " tasks in the largest step; the most is " +
+                         std::to_string(ThreadPool::maxTasks));
+  }
+  taskCounts_.resize(commands_.size());
+  return Status::ok();
+}
+
+void CpuExecutor::bind(const StepDims &dims) {
+  const fbs::Plan &head = plan_->head();
+  layout_.update(head, dims);
+  uint64_t end = layout_.total();
+  for (uint32_t i = 0; i < outputOffsets_.size(); ++i) {
+    outputOffsets_[i] = end;
+    end += alignUp(uint64_t(evaluate(*head.outputs()->Get(i)->size(), dims)), kPlanAlignment);
+  }
+  assert(end <= scratchOffset_ && "a step beyond the arena");
+  for (const MovingBinding &m : moving_)
+    bindings_[m.place] =
+        arena_.data() + (m.output ? outputOffsets_[m.slot] : layout_.offsets()[m.slot]);
+  for (uint32_t i = 0; i < taskCounts_.size(); ++i)
+    taskCounts_[i] = evaluate(*head.commands()->Get(i)->tasks(), dims);
+  logits_ = reinterpret_cast<const float *>(arena_.data() + outputOffsets_[0]);
+  bound_ = dims;
+}
+
+Status CpuExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
+  if (__builtin_mul_overflow(uint64_t(blockTokens), shape_.kvBytesPerToken, &blockBytes_))
+    return resourceExhausted("a KV block of " + std::to_string(blockTokens) + " tokens is too big");
+  uint64_t bytes;
+  if (__builtin_mul_overflow(blockBytes_, uint64_t(blocks), &bytes))
+    return resourceExhausted("a KV pool of " + std::to_string(blocks) + " blocks is too big");
+  blockTokens_ = blockTokens;
+  LLMRT_ASSIGN_OR_RETURN(kv_, Memory::allocate(bytes, "the KV pool of " + std::to_string(blocks) +
+                                                          " blocks of " +
+                                                          std::to_string(blockTokens) + " tokens"));
+  return Status::ok();
+}
+
+void CpuExecutor::clearKvBlock(int32_t block) {
+  std::memset(kv_.data() + uint64_t(block) * blockBytes_, 0, blockBytes_);
+}
+
+void CpuExecutor::runTasks(void *context, uint32_t phase, int64_t begin, int64_t end,
+                           unsigned thread) {
+  const auto &self = *static_cast<const CpuExecutor *>(context);
+  const Command &command = self.commands_[phase];
+  command.kernel(self.step_, self.bindings_.data() + command.firstBinding, command.scalars, begin,
+                 end, self.arena_.data() + self.scratchOffset_ + thread * self.scratchBytes_);
+}
+
+Status CpuExecutor::execute(LlmrtStep &step) {
+  StepDims dims{step.T, step.S, step.R, step.Q};
+  if (dims.T > largest_.T || dims.S > largest_.S || dims.R > largest_.R || dims.Q > largest_.Q)
+    return internalError("a step larger than the executor was made for");
+  if (!sameDims(dims, bound_))
+    bind(dims);
+  step.kv = kv_.data();
+  step.blockTokens = blockTokens_;
+  step.blockBytes = int64_t(blockBytes_);
+  step_ = &step;
+  pool_->run(taskCounts_, runTasks, this);
+  return Status::ok();
+}
+
+} // namespace llmrt

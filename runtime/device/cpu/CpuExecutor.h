@@ -1,0 +1,90 @@
+//===- CpuExecutor.h - runs a plan's CPU kernels ----------------------------===//
+#ifndef LLMRT_DEVICE_CPU_CPUEXECUTOR_H
+#define LLMRT_DEVICE_CPU_CPUEXECUTOR_H
+
+#include "runtime/device/Memory.h"
+#include "runtime/device/StepExecutor.h"
+#include "runtime/device/cpu/CodeModule.h"
+#include "runtime/device/cpu/CpuLevel.h"
+#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/plan/ArenaLayout.h"
+#include "runtime/plan/Plan.h"
+
+#include <memory>
+#include <vector>
+
+namespace llmrt {
+
+struct CpuExecutorOptions {
+  unsigned threads = 0; ///< 0: chooseThreadCount
+  /// The largest step that will be asked for; the arena is sized by it. Within the plan's limits.
+  StepDims largest;
+};
+
+/// Binds every command of the plan to memory once a step shape, and runs them as the phases of one
+/// parallel region. A step allocates nothing.
+class CpuExecutor final : public StepExecutor {
+public:
+  /// Chooses the code for this machine (LLMRT_CPU_LEVEL forces a level) and loads it. Unsupported:
+  /// no such code; ResourceExhausted: memory or threads.
+  static Result<std::unique_ptr<CpuExecutor>> create(std::shared_ptr<const Plan> plan,
+                                                     const CpuExecutorOptions &options);
+
+  const ModelShape &shape() const override { return shape_; }
+  Status createKvPool(int64_t blocks, int64_t blockTokens) override;
+  void clearKvBlock(int32_t block) override;
+  Status execute(LlmrtStep &step) override;
+  const float *logits() const override { return logits_; }
+
+  unsigned threads() const { return pool_->threads(); }
+  CpuLevel level() const { return level_; }
+  /// Bytes set aside for the largest step: slots, outputs and the threads' scratch.
+  uint64_t arenaBytes() const { return arena_.size(); }
+
+private:
+  struct Command {
+    LlmrtKernel kernel;
+    const int64_t *scalars;
+    uint32_t firstBinding; ///< index into bindings_
+  };
+  /// A binding whose address follows from the step's shape.
+  struct MovingBinding {
+    uint32_t place; ///< index into bindings_
+    uint32_t slot;  ///< of the arena, or an output
+    bool output;
+  };
+
+  CpuExecutor(std::shared_ptr<const Plan> plan, CodeModule code)
+      : plan_(std::move(plan)), code_(std::move(code)) {}
+  Status prepare(const CpuExecutorOptions &options);
+  Status prepareCommands();
+  void bind(const StepDims &dims);
+  static void runTasks(void *context, uint32_t phase, int64_t begin, int64_t end, unsigned thread);
+
+  std::shared_ptr<const Plan> plan_;
+  CodeModule code_;
+  CpuLevel level_ = CpuLevel::None;
+  ModelShape shape_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<Command> commands_;
+  std::vector<void *> bindings_;
+  std::vector<MovingBinding> moving_;
+  std::vector<int64_t> taskCounts_;
+  std::vector<uint64_t> outputOffsets_;
+  ArenaLayout layout_;
+  Memory arena_; ///< slots, then outputs, then scratch
+  uint64_t scratchOffset_ = 0, scratchBytes_ = 0;
+  StepDims largest_, bound_;
+  const float *logits_ = nullptr;
+  const LlmrtStep *step_ = nullptr;
+  Memory kv_;
+  int64_t blockTokens_ = 0;
+  uint64_t blockBytes_ = 0;
+};
+
+/// The shape of \p plan.
+ModelShape modelShape(const fbs::Plan &plan);
+
+} // namespace llmrt
+
+#endif // LLMRT_DEVICE_CPU_CPUEXECUTOR_H

@@ -1,0 +1,32 @@
+//===- CpuEngine.h - an engine for a plan on this machine's CPU -------------===//
+#ifndef LLMRT_ENGINE_CPUENGINE_H
+#define LLMRT_ENGINE_CPUENGINE_H
+
+#include "runtime/device/cpu/CpuExecutor.h"
+#include "runtime/engine/Engine.h"
+
+#include <memory>
+
+namespace llmrt {
+
+/// 0 is "choose" everywhere.
+struct CpuEngineOptions {
+  unsigned threads = 0;
+  int64_t maxBatchedTokens = 0; ///< default 512, within the plan's limit
+  int64_t maxSequences = 0;     ///< default 1
+  int64_t blockTokens = 0;      ///< default the plan's
+  /// Tokens of the KV pool. The default is maxSequences times the context, or what half of the
+  /// memory that is available holds, if that is less. Memory is taken as it is used.
+  int64_t kvTokens = 0;
+  /// Ids that may be drawn: the tokenizer's size; 0: every row of the logits.
+  int32_t sampledVocabulary = 0;
+  bool promptLogits = false; ///< requests may ask for them: room for a row of logits a token
+};
+
+/// An engine with a CpuExecutor.
+Result<std::unique_ptr<Engine>> createCpuEngine(std::shared_ptr<const Plan> plan,
+                                                const CpuEngineOptions &options);
+
+} // namespace llmrt
+
+#endif // LLMRT_ENGINE_CPUENGINE_H

@@ -1,0 +1,89 @@
+//===- Request.h - what one generation asks for and reports -----------------===//
+#ifndef LLMRT_ENGINE_REQUEST_H
+#define LLMRT_ENGINE_REQUEST_H
+
+#include "runtime/decode/Sampler.h"
+#include "runtime/decode/SamplingParams.h"
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace llmrt {
+
+using RequestId = uint64_t;
+
+enum class FinishReason : int {
+  None = 0,
+  Stop = 1,      ///< an end token, a stop id or a stop string
+  Length = 2,    ///< the limit of new tokens, or the context is full
+  Cancelled = 3, ///< by cancel(), or by the listener
+  Error = 4      ///< FinishEvent::status says which
+};
+
+/// "stop", "length", "cancelled", "error"; "" for None.
+std::string_view finishReasonName(FinishReason reason);
+
+struct TokenEvent {
+  RequestId request = 0;
+  int64_t index = 0; ///< of the token in the output, from 0
+  SampledToken token;
+  std::string_view text; ///< what may be shown now; empty while characters or a stop string could
+                         ///< still form. Valid during the call
+};
+
+struct FinishEvent {
+  RequestId request = 0;
+  FinishReason reason = FinishReason::None;
+  std::string_view text;       ///< what was held back and belongs to the output
+  std::string_view stopString; ///< which one ended it, if one did
+  int64_t outputTokens = 0;    ///< an end token that was drawn counts
+  Status status;               ///< a failure if reason is Error
+};
+
+/// Hears about one request, from within Engine::step.
+class RequestListener {
+public:
+  virtual ~RequestListener() = default;
+  /// Returning false cancels the request.
+  virtual bool onToken(const TokenEvent &event) = 0;
+  virtual void onFinish(const FinishEvent &event) = 0;
+  /// Logits [rows, vocabulary] of prompt positions from \p firstPosition on, for a request that
+  /// asked for them.
+  virtual void onPromptLogits(int64_t firstPosition, std::span<const float> logits,
+                              int64_t vocabulary) {}
+};
+
+/// Turns a request's tokens into text as they come, and watches for stop strings.
+class TextSink {
+public:
+  struct Piece {
+    std::string_view text;       ///< valid until the next call
+    bool stopped = false;        ///< a stop string is complete; text ends before it
+    std::string_view stopString; ///< which
+  };
+  virtual ~TextSink() = default;
+  virtual Result<Piece> push(int32_t id) = 0;
+  /// What is held back when no more tokens come.
+  virtual Result<std::string_view> finish() = 0;
+};
+
+struct RequestOptions {
+  std::vector<int32_t> prompt; ///< at least one id, each below the vocabulary
+  SamplingParams sampling;
+  /// New tokens at most; -1: as many as context and KV pool hold. 0 scores the prompt only.
+  int64_t maxNewTokens = -1;
+  std::vector<int32_t> endIds;         ///< the model's end tokens
+  bool ignoreEnd = false;              ///< end tokens are ordinary output
+  std::vector<int32_t> stopIds;        ///< of this request; ignoreEnd does not concern them
+  bool promptLogits = false;           ///< call onPromptLogits
+  std::unique_ptr<TextSink> text;      ///< none: no text, no stop strings
+  RequestListener *listener = nullptr; ///< not owned, outlives the request
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_ENGINE_REQUEST_H

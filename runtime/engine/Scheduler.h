@@ -1,0 +1,38 @@
+//===- Scheduler.h - what the next step works on ----------------------------===//
+#ifndef LLMRT_ENGINE_SCHEDULER_H
+#define LLMRT_ENGINE_SCHEDULER_H
+
+#include "runtime/engine/Sequence.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace llmrt {
+
+/// Limits of one step.
+struct StepBudget {
+  int64_t tokens = 0, sequences = 0, rows = 0;
+};
+
+/// A run of one sequence's next tokens. Rows are its last `rows` tokens: none inside a prompt, one
+/// at its end, all where the prompt's logits are wanted.
+struct Chunk {
+  Sequence *sequence = nullptr;
+  int64_t tokens = 0;
+  int64_t rows = 0;
+  /// The last token is the sequence's newest: its row decides the next one.
+  bool samples = false;
+};
+
+/// Chooses the chunks of a step: first one token of every sequence that is generating, so that
+/// nobody's text stalls behind a long prompt; then prompts in order of arrival, cut to the tokens
+/// that are left. \p running is in order of arrival; \p chunks is reused, not grown beyond
+/// budget.sequences.
+void scheduleStep(std::span<const std::unique_ptr<Sequence>> running, const StepBudget &budget,
+                  std::vector<Chunk> &chunks);
+
+} // namespace llmrt
+
+#endif // LLMRT_ENGINE_SCHEDULER_H

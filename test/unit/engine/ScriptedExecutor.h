@@ -1,0 +1,151 @@
+//===- ScriptedExecutor.h - a model whose every token the test dictates -----===//
+//
+// Keeps token ids where a model keeps keys and values, in paged blocks, and reads a sequence's
+// whole context back through the block table for every row of logits: a wrong slot, position,
+// block or length gives other logits. The likeliest token is script(context), with logit 10.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_TEST_UNIT_ENGINE_SCRIPTEDEXECUTOR_H
+#define LLMRT_TEST_UNIT_ENGINE_SCRIPTEDEXECUTOR_H
+
+#include "runtime/device/StepExecutor.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <vector>
+
+namespace llmrt {
+
+class ScriptedExecutor final : public StepExecutor {
+public:
+  using Script = std::function<int32_t(const std::vector<int32_t> &context)>;
+
+  ScriptedExecutor(const ModelShape &shape, Script script)
+      : shape_(shape), script_(std::move(script)) {}
+
+  const ModelShape &shape() const override { return shape_; }
+
+  Status createKvPool(int64_t blocks, int64_t blockTokens) override {
+    blockTokens_ = blockTokens;
+    kv_.assign(static_cast<size_t>(blocks * blockTokens), 0);
+    return Status::ok();
+  }
+  void clearKvBlock(int32_t block) override {
+    ++cleared;
+    for (int64_t i = 0; i < blockTokens_; ++i)
+      kv_[static_cast<size_t>(block * blockTokens_ + i)] = 0;
+  }
+
+  Status execute(LlmrtStep &step) override {
+    ++steps;
+    tokensOfSteps.push_back(step.T);
+    if (steps == failAt)
+      return internalError("the device is on fire");
+    checkShape(step);
+    for (int64_t t = 0; t < step.T; ++t) {
+      EXPECT_GE(step.tokens[t], 0);
+      EXPECT_LT(step.tokens[t], shape_.vocabulary);
+      kv_.at(static_cast<size_t>(step.slots[t])) = step.tokens[t] + 1; // 0 is "nothing here"
+    }
+    logits_.assign(static_cast<size_t>(step.R * shape_.vocabulary), -5.0f);
+    for (int64_t r = 0; r < step.R; ++r)
+      fillRow(step, r);
+    return Status::ok();
+  }
+  const float *logits() const override { return logits_.data(); }
+
+  int64_t steps = 0, failAt = -1, cleared = 0;
+  std::vector<int64_t> tokensOfSteps;
+  /// Applied to a row after the script: to plant NaN, ties, other probabilities.
+  std::function<void(const std::vector<int32_t> &context, float *row)> adjust;
+
+private:
+  void checkShape(const LlmrtStep &step) {
+    EXPECT_LE(step.T, shape_.maxTokens);
+    EXPECT_LE(step.S, shape_.maxSequences);
+    EXPECT_LE(step.R, shape_.maxRows);
+    EXPECT_EQ(step.queryStart[0], 0);
+    EXPECT_EQ(step.queryStart[step.S], step.T);
+    // Tiles cover each token once, inside one sequence.
+    int64_t next = 0;
+    for (int64_t q = 0; q < step.Q; ++q) {
+      EXPECT_EQ(step.tileStart[q], next);
+      EXPECT_GE(step.tileCount[q], 1);
+      EXPECT_LE(step.tileCount[q], shape_.queryTile);
+      int32_t s = step.tileSeq[q];
+      EXPECT_GE(step.tileStart[q], step.queryStart[s]);
+      EXPECT_LE(step.tileStart[q] + step.tileCount[q], step.queryStart[s + 1]);
+      next += step.tileCount[q];
+    }
+    EXPECT_EQ(next, step.T);
+  }
+
+  void fillRow(const LlmrtStep &step, int64_t r) {
+    int64_t t = step.logitRows[r], s = 0;
+    while (step.queryStart[s + 1] <= t)
+      ++s;
+    int64_t position = step.positions[t];
+    EXPECT_EQ(position, step.contextLen[s] - (step.queryStart[s + 1] - t));
+    std::vector<int32_t> context;
+    for (int64_t p = 0; p <= position; ++p) {
+      int64_t block = step.blockTable[s * step.maxBlocks + p / blockTokens_];
+      context.push_back(kv_.at(static_cast<size_t>(block * blockTokens_ + p % blockTokens_)) - 1);
+    }
+    float *row = &logits_[static_cast<size_t>(r * shape_.vocabulary)];
+    row[script_(context)] = 10;
+    if (adjust)
+      adjust(context, row);
+  }
+
+  ModelShape shape_;
+  Script script_;
+  int64_t blockTokens_ = 0;
+  std::vector<int32_t> kv_;
+  std::vector<float> logits_;
+};
+
+/// Remembers everything that a request was told.
+class RecordingListener final : public RequestListener {
+public:
+  bool onToken(const TokenEvent &event) override {
+    EXPECT_EQ(event.index, static_cast<int64_t>(ids.size()));
+    EXPECT_EQ(reason, FinishReason::None) << "a token after the end";
+    ids.push_back(event.token.id);
+    text += event.text;
+    return cancelAfter == 0 || ids.size() < cancelAfter;
+  }
+  void onFinish(const FinishEvent &event) override {
+    EXPECT_EQ(reason, FinishReason::None) << "two ends";
+    reason = event.reason;
+    status = event.status;
+    text += event.text;
+    stopString = event.stopString;
+    EXPECT_EQ(event.outputTokens, static_cast<int64_t>(ids.size()));
+  }
+  void onPromptLogits(int64_t first, std::span<const float> logits, int64_t vocabulary) override {
+    EXPECT_EQ(first, promptRows);
+    promptRows += static_cast<int64_t>(logits.size()) / vocabulary;
+    promptLogits.insert(promptLogits.end(), logits.begin(), logits.end());
+  }
+
+  std::vector<int32_t> ids;
+  std::string text, stopString;
+  FinishReason reason = FinishReason::None;
+  Status status;
+  size_t cancelAfter = 0;
+  int64_t promptRows = 0;
+  std::vector<float> promptLogits;
+};
+
+/// A token that depends on every token of the context and its place.
+inline int32_t hashScript(const std::vector<int32_t> &context, int32_t vocabulary) {
+  uint32_t h = 2166136261u;
+  for (int32_t id : context)
+    h = (h ^ static_cast<uint32_t>(id + 1)) * 16777619u;
+  return static_cast<int32_t>((h >> 7) % static_cast<uint32_t>(vocabulary));
+}
+
+} // namespace llmrt
+
+#endif // LLMRT_TEST_UNIT_ENGINE_SCRIPTEDEXECUTOR_H
