@@ -1,0 +1,71 @@
+#include "runtime/plan/Roofline.h"
+
+#include "runtime/plan/WeightFormat.h"
+
+#include <algorithm>
+
+namespace llmrt {
+
+MachineLimits defaultLimits(std::string_view level, unsigned threads) {
+  struct Row {
+    std::string_view level;
+    double f32, int8; // operations a second and core
+  };
+  static constexpr Row kRows[] = {{"x86-64-v3", 96e9, 128e9}, {"x86-64-v4", 192e9, 768e9}};
+  const Row *row = &kRows[0];
+  for (const Row &r : kRows)
+    if (r.level == level)
+      row = &r;
+  MachineLimits m;
+  m.threads = std::max(1u, threads);
+  m.bytesPerSecond = std::min(12e9 * m.threads, 40e9);
+  m.floatOperationsPerSecond = row->f32 * m.threads;
+  m.intOperationsPerSecond = row->int8 * m.threads;
+  m.source = "defaults for " + std::string(row->level);
+  return m;
+}
+
+/// Does the kernel run on the rows that need logits (constant `rows` is 1, or its tasks count them)
+/// rather than on all tokens?
+static bool runsOnRows(const fbs::Kernel &kernel, const fbs::Command &command) {
+  for (const fbs::Constant *c : *kernel.constants())
+    if (c->name()->string_view() == "rows")
+      return c->value() == 1;
+  return command.tasks()->per_row() != 0;
+}
+
+Prediction predictStep(const fbs::Plan &plan, const MachineLimits &limits, const StepShape &shape) {
+  Prediction p;
+  double tokens = static_cast<double>(shape.tokens), rows = static_cast<double>(shape.rows);
+  int64_t tile = plan.limits()->query_tile();
+  auto tiles = static_cast<double>((shape.tokens + tile - 1) / tile);
+  // Token i of the step sees context + i + 1 keys.
+  double keys = static_cast<double>(shape.context) + (tokens + 1) / 2;
+  double queriesPerKv = double(plan.model()->heads()) / plan.model()->kv_heads();
+  const auto &layers = *plan.kv()->layers();
+  double elementBytes = elementBits(layers.Get(0)->element()) / 8.0;
+
+  for (const fbs::Command *c : *plan.commands()) {
+    const fbs::Cost *cost = c->cost();
+    if (!cost)
+      continue;
+    double m = runsOnRows(*plan.kernels()->Get(c->kernel()), *c) ? rows : tokens;
+    auto kvBytes = static_cast<double>(cost->kv_bytes_per_context());
+    double bytes = static_cast<double>(cost->weight_bytes()) +
+                   static_cast<double>(cost->bytes_per_row()) * m + kvBytes * keys * tiles;
+    double operations = static_cast<double>(cost->operations_per_row()) * m;
+    double attention = 2 * kvBytes / elementBytes * queriesPerKv * keys * tokens;
+    double ints = cost->integer_operations() ? operations : 0;
+    double floats = operations - ints + attention;
+    p.bytes += bytes;
+    p.intOperations += ints;
+    p.floatOperations += floats;
+    p.seconds +=
+        std::max(bytes / limits.bytesPerSecond,
+                 ints / limits.intOperationsPerSecond + floats / limits.floatOperationsPerSecond);
+  }
+  p.tokensPerSecond = p.seconds > 0 ? tokens / p.seconds : 0;
+  return p;
+}
+
+} // namespace llmrt
