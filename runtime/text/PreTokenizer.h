@@ -1,0 +1,37 @@
+//===- PreTokenizer.h - cuts text into the pieces the model works on ------------===//
+#ifndef LLMRT_TEXT_PRETOKENIZER_H
+#define LLMRT_TEXT_PRETOKENIZER_H
+
+#include "runtime/text/Pattern.h"
+#include "runtime/text/TokenizerSpec.h"
+
+namespace llmrt {
+
+/// A text and the pieces of it that are left, in order; none is empty.
+struct PieceList {
+  std::string text;
+  std::vector<Span> pieces;
+  std::string_view piece(size_t i) const {
+    return std::string_view(text).substr(pieces[i].begin, pieces[i].size());
+  }
+};
+
+/// The pre-tokenizer steps of a tokenizer, applied in order: each step cuts every piece that
+/// the steps before it left.
+class PreTokenizer {
+public:
+  static Result<PreTokenizer> create(std::vector<PipelineStep> steps);
+  /// \p atStart: the text begins where the user's text begins (for PrefixScheme::First).
+  Result<PieceList> apply(std::string text, bool atStart, PatternScratch &scratch) const;
+
+private:
+  struct Step {
+    PipelineStep spec;
+    Pattern pattern;
+  };
+  std::vector<Step> steps;
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_TEXT_PRETOKENIZER_H

@@ -1,0 +1,118 @@
+//===- TokenizerSpec.h - what a tokenizer consists of, as plain data ------------===//
+//
+// The importers (TokenizerJson, GgufTokenizer) fill a TokenizerSpec; the blob writer turns it
+// into the compact form that a Tokenizer runs from. Components that mean the same are
+// lowered to one: Digits, Punctuation, Whitespace, ByteLevel's own split and so on all become
+// `Split` with a pattern.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_TEXT_TOKENIZERSPEC_H
+#define LLMRT_TEXT_TOKENIZERSPEC_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llmrt {
+
+/// Stored in plans: values are append-only.
+enum class StepKind : uint8_t {
+  // Normalizers: text -> text.
+  Nfc = 0,
+  Nfd = 1,
+  Nfkc = 2,
+  Nfkd = 3,
+  Lowercase = 4,
+  StripAccents = 5, ///< removes combining marks
+  Strip = 6,        ///< white space at the ends (left, right)
+  Replace = 7,      ///< pattern -> content; also a decoder, where it works on each token
+  Prepend = 8,      ///< content before a text that is not empty
+  ByteMap = 9,      ///< bytes -> the 256 printable characters of GPT-2; also a pre-tokenizer
+  // Pre-tokenizers: pieces -> pieces.
+  Split = 16,       ///< at the matches of pattern, by behavior
+  Metaspace = 17,   ///< " " -> content (one character), prefix by scheme, split before it
+  PrefixSpace = 18, ///< " " before each piece that does not start with one
+  // Decoders: tokens -> tokens, which are joined at the end.
+  ByteLevel = 32,       ///< joins, and inverts ByteMap
+  ByteFallback = 33,    ///< runs of "<0xHH>" -> the characters they encode
+  Fuse = 34,            ///< joins all tokens to one
+  StripChars = 35,      ///< up to start (stop) times content at a token's start (end)
+  MetaspaceDecode = 36, ///< content -> " ", but dropped in the first token unless scheme is Never
+  SuffixDecode = 37,    ///< pattern (a word's end) -> " ", or nothing in the last token
+};
+
+enum class SplitBehavior : uint8_t {
+  Removed = 0,
+  Isolated = 1,
+  MergedWithPrevious = 2,
+  MergedWithNext = 3,
+  Contiguous = 4
+};
+
+enum class PrefixScheme : uint8_t { Always = 0, First = 1, Never = 2 };
+
+struct PipelineStep {
+  StepKind kind{};
+  bool regex = false;  ///< pattern is a regular expression, not a literal
+  bool invert = false; ///< what does not match is taken for the match
+  bool left = false, right = false;
+  bool split = false;
+  SplitBehavior behavior = SplitBehavior::Removed;
+  PrefixScheme scheme = PrefixScheme::Always;
+  uint32_t start = 0, stop = 0;
+  std::string pattern, content;
+};
+
+struct AddedToken {
+  int32_t id = 0;
+  std::string content;
+  std::string pattern; ///< looked for instead of the (normalized) content, if not empty
+  bool special = false;
+  bool normalized = false; ///< looked for in the normalized text, not in the text as given
+  bool singleWord = false; ///< only where no word character touches it
+  bool lstrip = false, rstrip = false; ///< takes the white space before, after it along
+};
+
+/// How BPE chooses the next pair: by the rank of a merge in a list, or by the score of the
+/// token that the pair makes (SentencePiece).
+enum class MergeMode : uint8_t { Rank = 0, Score = 1 };
+
+struct SpecToken {
+  int32_t id = 0;
+  std::string text;
+  float score = 0;        ///< used with MergeMode::Score
+  bool searchable = true; ///< false: the model never makes it from text (control, byte tokens)
+};
+
+struct SpecMerge {
+  int32_t left = 0, right = 0, result = 0; ///< token ids; the position in the list is the rank
+};
+
+struct TokenizerSpec {
+  std::vector<SpecToken> vocabulary; ///< the model's; added tokens may be missing here
+  std::vector<SpecMerge> merges;
+  std::vector<AddedToken> added;
+  MergeMode mode = MergeMode::Rank;
+  /// Byte fallback: the id of each byte's token or -1, which unknown characters become;
+  /// empty without it, else 256 long.
+  std::vector<int32_t> byteTokens;
+  bool fuseUnknown = false;  ///< adjacent unknown characters give one unknown token
+  bool ignoreMerges = false; ///< a piece that is a token is that token, whatever the merges say
+  std::string continuingPrefix, endSuffix;
+  std::optional<int32_t> modelUnknown; ///< what the model emits for an unknown character
+
+  std::vector<PipelineStep> normalizers, preTokenizers, decoders;
+  bool joinWithSpaces = false;               ///< no decoder: tokens are joined with " "
+  std::vector<int32_t> prefixIds, suffixIds; ///< put around a text that asks for special tokens
+
+  std::optional<int32_t> bos, eos, pad, unknown; ///< named by the model's configuration
+  bool cleanUpSpaces = false;                    ///< what clean_up_tokenization_spaces says
+};
+
+/// Token ids lie in 0..kMaxTokenId.
+inline constexpr int64_t kMaxTokenId = INT32_MAX - 1;
+
+} // namespace llmrt
+
+#endif // LLMRT_TEXT_TOKENIZERSPEC_H
