@@ -43,7 +43,7 @@ def Llm_RopeAppendOp : Llm_Op<"rope_append", [Pure, AttrSizedOperandSegments, Al
 
     ```mlir
     %q1, %kv1 = llm.rope_append %q, %k, %v, %kv angles(%a) {heads = 9 : i64}
-        : tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, !llm.kv<3 x 64 x 64 x f32>, angles tensor<?x2x32xf32>
+        : tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>, !llm.kv<3 x 64 x 64 x f32> angles tensor<?x2x32xf32>
     ```
   }];
   let arguments = (ins Llm_Rows:$query, Llm_Rows:$keys, Llm_Rows:$values, Llm_KvType:$cache,
@@ -54,8 +54,8 @@ def Llm_RopeAppendOp : Llm_Op<"rope_append", [Pure, AttrSizedOperandSegments, Al
   let assemblyFormat = [{
     $query `,` $keys `,` $values `,` $cache (`angles` `(` $angles^ `)`)?
     (`norms` `(` $query_norm^ `,` $key_norm `)`)? attr-dict `:`
-    type($query) `,` type($keys) `,` type($values) `,` type($cache) (`,` `angles` type($angles)^)?
-    (`,` `norms` type($query_norm)^ `,` type($key_norm))?
+    type($query) `,` type($keys) `,` type($values) `,` type($cache) (`angles` type($angles)^)?
+    (`norms` type($query_norm)^ `,` type($key_norm))?
   }];
   let hasVerifier = 1;
 }

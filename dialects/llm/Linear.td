@@ -18,7 +18,7 @@ def Llm_LinearOp : Llm_Op<"linear", [Pure, AttrSizedOperandSegments]> {
 
     ```mlir
     %y = llm.linear %x, %w bias(%b) residual(%h) {format = #llm.format<i4, group = 32, scale = f16>}
-         : tensor<?x576x!llm.q8<32>>, tensor<576x576xf32>, tensor<576xf32>, tensor<?x576xf32> -> tensor<?x576xf32>
+         : tensor<?x576x!llm.q8<32>>, tensor<576x576xf32> bias tensor<576xf32> residual tensor<?x576xf32> -> tensor<?x576xf32>
     ```
   }];
   let arguments = (ins Llm_RowsOrQ8:$input, Llm_WeightTensor:$weight,
@@ -28,7 +28,7 @@ def Llm_LinearOp : Llm_Op<"linear", [Pure, AttrSizedOperandSegments]> {
   let results = (outs Llm_Rows:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `)`)? (`residual` `(` $residual^ `)`)? attr-dict `:`
-    type($input) `,` type($weight) (`,` `bias` type($bias)^)? (`,` `residual` type($residual)^)? `->` type($result)
+    type($input) `,` type($weight) (`bias` type($bias)^)? (`residual` type($residual)^)? `->` type($result)
   }];
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$input, "::mlir::Value":$weight,
                                  CArg<"::mlir::Value", "{}">:$bias)>];

@@ -64,6 +64,13 @@ static int64_t encodedBytes(Encoding encoding, int64_t count) {
   return count % block.values ? -1 : count / block.values * block.bytes;
 }
 
+void WeightOp::build(OpBuilder &builder, OperationState &state, Type type, StringRef name,
+                     SourceAttr source, Encoding encoding) {
+  build(builder, state, type, builder.getStringAttr(name), builder.getArrayAttr({source}),
+        EncodingAttr::get(builder.getContext(), encoding), IntegerAttr(), EncodingAttr(),
+        IntegerAttr(), UnitAttr(), UnitAttr());
+}
+
 LogicalResult WeightOp::verify() {
   Encoding encoding = getEncoding();
   bool blockwise = encoding == Encoding::NBits || encoding == Encoding::BlockInt4 ||
@@ -73,7 +80,7 @@ LogicalResult WeightOp::verify() {
     if (sources != 1)
       return emitOpError() << "of encoding " << stringifyEncoding(encoding)
                            << " needs one source, has " << sources;
-    if (getBlock() || getScaleEncoding())
+    if (getBlock() || getScaleEncoding() || getBits() || getSignedCodes() || getBlocksDown())
       return emitOpError() << "of encoding " << stringifyEncoding(encoding)
                            << " has its block size and scales in the encoding";
     int64_t expected = encodedBytes(encoding, elementsOf(getResult()));
@@ -99,18 +106,14 @@ LogicalResult WeightOp::verify() {
                          << "; supported: f32, f16, bf16";
   if (tensorType(getResult()).getRank() != 2)
     return emitOpError() << "of a blockwise encoding must be a matrix";
+  if (getBits() && (encoding != Encoding::NBits || (*getBits() != 4 && *getBits() != 8)))
+    return emitOpError() << "has 'bits', which are 4 or 8 and for nbits only";
   return success();
 }
 
 //===----------------------------------------------------------------------===//
 // WeightConstantOp
 //===----------------------------------------------------------------------===//
-
-LogicalResult WeightConstantOp::verify() {
-  if (getValue().getShapedType() != getResult().getType())
-    return emitOpError() << "value is of type " << getValue().getShapedType();
-  return success();
-}
 
 OpFoldResult WeightConstantOp::fold(FoldAdaptor) { return getValue(); }
 

@@ -15,7 +15,8 @@ def Llm_WeightOp : Llm_Op<"weight", [Pure]> {
 
     Sources in order: the data; for `nbits` packed data, scales and optionally zero points; for
     `block_int4`/`block_int8` the data, scales and optionally zero points.
-    `scale_encoding` is the encoding of those scales (f32, f16 or bf16).
+    `scale_encoding` is the encoding of those scales (f32, f16 or bf16). `bits` is 4 or 8 for `nbits` (4 by
+    default); `signed_codes` and `blocks_down` (blocks run down the columns) are for the block forms.
 
     ```mlir
     %w = llm.weight "blk.0.attn_q.weight" from [#llm.source<0, 1742080, 207360>] as q4_1
@@ -23,16 +24,20 @@ def Llm_WeightOp : Llm_Op<"weight", [Pure]> {
     ```
   }];
   let arguments = (ins StrAttr:$name, Llm_SourceArrayAttr:$sources, Llm_EncodingAttr:$encoding,
-                       OptionalAttr<I64Attr>:$block, OptionalAttr<Llm_EncodingAttr>:$scale_encoding);
+                       OptionalAttr<I64Attr>:$block, OptionalAttr<Llm_EncodingAttr>:$scale_encoding,
+                       OptionalAttr<I64Attr>:$bits, UnitAttr:$signed_codes, UnitAttr:$blocks_down);
   let results = (outs Llm_WeightTensor:$result);
   let assemblyFormat = [{
     $name `from` $sources `as` custom<EncodingKeyword>($encoding) (`block` $block^)?
     (`scales` custom<EncodingKeyword>($scale_encoding)^)? attr-dict `:` type($result)
   }];
+  // A tensor of one source whose values the encoding alone defines.
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$name,
+                                 "::llmc::llm::SourceAttr":$source, "::llmc::llm::Encoding":$encoding)>];
   let hasVerifier = 1;
 }
 
-def Llm_WeightConstantOp : Llm_Op<"weight_constant", [Pure, ConstantLike]> {
+def Llm_WeightConstantOp : Llm_Op<"weight_constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "a small tensor that the compiler computed";
   let description = [{
     Values that stand in no file: rotary frequencies, a folded scale.
@@ -43,9 +48,8 @@ def Llm_WeightConstantOp : Llm_Op<"weight_constant", [Pure, ConstantLike]> {
   }];
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Llm_WeightTensor:$result);
-  let assemblyFormat = "$value attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict $value";
   let hasFolder = 1;
-  let hasVerifier = 1;
 }
 
 def Llm_WeightTransposeOp : Llm_Op<"weight_transpose", [Pure]> {

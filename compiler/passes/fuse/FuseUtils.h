@@ -1,0 +1,26 @@
+//===- FuseUtils.h - what the fusion passes share ------------------------------===//
+#ifndef LLMC_COMPILER_PASSES_FUSE_FUSEUTILS_H
+#define LLMC_COMPILER_PASSES_FUSE_FUSEUTILS_H
+
+#include "dialects/llm/LlmDialect.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace llmc {
+
+/// A projection with nothing in its epilogue but a bias.
+inline bool isPlainLinear(llm::LinearOp op) {
+  return !op.getResidual() && !op.getGlu() && op.getActivation() == llm::Activation::None &&
+         !op.getFormat();
+}
+
+/// Moves the operations that compute \p weight (views and constants: they depend on nothing else)
+/// before \p before, where they are not already. A null value is left alone.
+void hoistWeight(mlir::Value weight, mlir::Operation *before);
+
+/// Replaces \p parts, plain linears of one input, by one linear of the joined weights, and their
+/// results by columns of its result. The rewriter's insertion point must follow all weights.
+llm::LinearOp joinLinears(mlir::RewriterBase &rewriter, llvm::ArrayRef<llm::LinearOp> parts);
+
+} // namespace llmc
+
+#endif // LLMC_COMPILER_PASSES_FUSE_FUSEUTILS_H

@@ -1,0 +1,33 @@
+//===- SelectKvLayout.cpp - the cache's element and layout -----------------------===//
+
+#include "compiler/passes/Passes.h"
+
+namespace llmc {
+#define GEN_PASS_DEF_SELECTKVLAYOUTPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace llmc
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::llm;
+
+namespace {
+struct SelectKvLayoutPass : llmc::impl::SelectKvLayoutPassBase<SelectKvLayoutPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    std::optional<Element> chosen = symbolizeElement(element);
+    if (!chosen || *chosen == Element::I8 || *chosen == Element::I4) {
+      emitError(getOperation().getLoc())
+          << "KV cache element '" << element << "' is not supported; supported: f32, f16, bf16";
+      return signalPassFailure();
+    }
+    getOperation().walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        if (auto kv = dyn_cast<KvType>(result.getType()))
+          result.setType(KvType::get(&getContext(), kv.getHeads(), kv.getKeySize(),
+                                     kv.getValueSize(), *chosen, /*paged=*/true));
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,69 @@
+//===- QuantizeWeights.cpp - how the plan stores each matrix ----------------------===//
+
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/quantize/SourceFormat.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace llmc {
+#define GEN_PASS_DEF_QUANTIZEWEIGHTSPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace llmc
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::llm;
+
+namespace {
+struct QuantizeWeightsPass : llmc::impl::QuantizeWeightsPassBase<QuantizeWeightsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (scheme != "none" && scheme != "int8" && scheme != "int4") {
+      emitError(getOperation().getLoc())
+          << "weight quantization '" << scheme << "' is not known; known: none, int8, int4";
+      return signalPassFailure();
+    }
+    if (group < 32 || group > 256 || group % 32) {
+      emitError(getOperation().getLoc())
+          << "group must be a multiple of 32 from 32 to 256, got " << group;
+      return signalPassFailure();
+    }
+    // A table or a head is a matrix whose rows are the vocabulary: it is int8 in every scheme,
+    // since an error there goes straight into the logits.
+    DenseSet<Value> vocabulary;
+    getOperation().walk([&](EmbeddingOp op) { vocabulary.insert(op.getTable()); });
+    getOperation().walk([&](func::FuncOp function) {
+      for (Value result : function.getBody().front().getTerminator()->getOperands())
+        if (LinearOp head = headOf(result))
+          vocabulary.insert(head.getWeight());
+    });
+    getOperation().walk([&](EmbeddingOp op) { op.setFormatAttr(choose(op.getTable(), true)); });
+    getOperation().walk([&](LinearOp op) {
+      op.setFormatAttr(choose(op.getWeight(), vocabulary.contains(op.getWeight())));
+    });
+  }
+
+  /// The projection that gives the logits, seen through what follows it.
+  static LinearOp headOf(Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      if (auto linear = dyn_cast<LinearOp>(op))
+        return linear;
+      if (!isa<SoftcapOp, ScaleOp, GatherRowsOp>(op))
+        break;
+      value = op->getOperand(0);
+    }
+    return nullptr;
+  }
+
+  FormatAttr choose(Value weight, bool isVocabulary) {
+    FormatAttr format = sourceFormat(weight);
+    if (!format)
+      format = FormatAttr::get(&getContext(), Element::F32, 0, Element::F32, false);
+    if (format.isInteger() || scheme == "none")
+      return format;
+    bool eight = scheme == "int8" || isVocabulary;
+    return FormatAttr::get(&getContext(), eight ? Element::I8 : Element::I4, group, Element::F16,
+                           /*hasMin=*/false);
+  }
+};
+} // namespace

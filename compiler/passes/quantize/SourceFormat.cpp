@@ -1,0 +1,102 @@
+//===- SourceFormat.cpp - the format that holds a weight exactly ------------------===//
+
+#include "compiler/passes/quantize/SourceFormat.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::llm;
+
+static FormatAttr integers(MLIRContext *context, Element element, int64_t group, Element scale,
+                           bool hasMin = false) {
+  return FormatAttr::get(context, element, group, scale, hasMin);
+}
+
+static FormatAttr floats(MLIRContext *context, Element element) {
+  return FormatAttr::get(context, element, 0, Element::F32, false);
+}
+
+static FormatAttr formatOf(WeightOp op) {
+  MLIRContext *context = op.getContext();
+  switch (op.getEncoding()) {
+  case Encoding::F64:
+  case Encoding::F32:
+    return floats(context, Element::F32);
+  case Encoding::F16:
+    return floats(context, Element::F16);
+  case Encoding::BF16:
+    return floats(context, Element::BF16);
+  // One f16 scale (and one f16 minimum) for 32 values.
+  case Encoding::Q4_0:
+    return integers(context, Element::I4, 32, Element::F16);
+  case Encoding::Q4_1:
+    return integers(context, Element::I4, 32, Element::F16, true);
+  case Encoding::Q8_0:
+    return integers(context, Element::I8, 32, Element::F16);
+  case Encoding::Q5_0:
+    return integers(context, Element::I8, 32, Element::F16);
+  case Encoding::Q5_1:
+    return integers(context, Element::I8, 32, Element::F16, true);
+  // An f16 super-scale times a 6-bit (8-bit for Q6_K) integer: exact in f32, not in f16.
+  case Encoding::Q4_K:
+    return integers(context, Element::I4, 32, Element::F32, true);
+  case Encoding::Q5_K:
+    return integers(context, Element::I8, 32, Element::F32, true);
+  case Encoding::Q6_K:
+    return integers(context, Element::I8, 16, Element::F32);
+  case Encoding::NBits:
+  case Encoding::BlockInt4:
+  case Encoding::BlockInt8: {
+    // Groups run along the rows as `llm.linear` has them; blocks down the columns are seen through
+    // a transpose only.
+    bool eight = op.getEncoding() == Encoding::BlockInt8 || op.getBits().value_or(4) == 8;
+    Element element = eight ? Element::I8 : Element::I4;
+    bool zeroPoints = op.getSources().size() == 3;
+    Element scale =
+        op.getScaleEncoding() == Encoding::F16 && !zeroPoints ? Element::F16 : Element::F32;
+    return integers(context, element, *op.getBlock(), scale, zeroPoints);
+  }
+  }
+  llvm_unreachable("all encodings are handled");
+}
+
+/// The narrowest format that holds the values of both.
+static FormatAttr join(FormatAttr a, FormatAttr b) {
+  if (!a || !b)
+    return nullptr;
+  if (a == b)
+    return a;
+  MLIRContext *context = a.getContext();
+  if (!a.isInteger() && !b.isInteger())
+    return floats(context, Element::F32);
+  if (a.isInteger() != b.isInteger())
+    return floats(context, Element::F32);
+  // An i4 fits an i8 once its 8 is taken off (or kept, with a minimum); a scale is repeated for
+  // each part of its group.
+  Element element = a.getElement() == b.getElement() ? a.getElement() : Element::I8;
+  Element scale = a.getScale() == b.getScale() ? a.getScale() : Element::F32;
+  int64_t group = std::gcd(a.getGroup(), b.getGroup());
+  if (group < 16)
+    return floats(context, Element::F32);
+  return integers(context, element, group, scale, a.getHasMin() || b.getHasMin());
+}
+
+FormatAttr llmc::sourceFormat(Value weight) {
+  Operation *op = weight.getDefiningOp();
+  if (auto source = dyn_cast_if_present<WeightOp>(op))
+    return source.getBlocksDown() ? nullptr : formatOf(source);
+  if (auto transpose = dyn_cast_if_present<WeightTransposeOp>(op)) {
+    if (auto source = transpose.getWeight().getDefiningOp<WeightOp>();
+        source && source.getBlocksDown())
+      return formatOf(source);
+    FormatAttr format = sourceFormat(transpose.getWeight());
+    return format && !format.isInteger() ? format : nullptr;
+  }
+  if (isa_and_present<WeightConcatOp, WeightInterleaveOp, WeightRowsOp, WeightUnpermuteOp>(op)) {
+    FormatAttr format = sourceFormat(op->getOperand(0));
+    for (Value operand : op->getOperands().drop_front())
+      format = join(format, sourceFormat(operand));
+    return format;
+  }
+  return FormatAttr::get(weight.getContext(), Element::F32, 0, Element::F32, false);
+}
