@@ -1,16 +1,25 @@
-/* The code of the test plan: kernels that do nothing, with the symbols that its head names. */
+/* The code of the test plan: kernels that do nothing, with the symbols that its head names; and,
+   by macro, modules with one thing that the loader must refuse. */
 #include "runtime/device/cpu/KernelAbi.h"
 
+#define VISIBLE __attribute__((visibility("default")))
 #define KERNEL(name)                                                                               \
-  __attribute__((visibility("default"))) void name(const LlmrtStep *step, void *const *bindings,   \
-                                                   const int64_t *scalars, int64_t taskBegin,      \
-                                                   int64_t taskEnd, void *scratch) {}
+  VISIBLE void name(const LlmrtStep *step, void *const *bindings, const int64_t *scalars,          \
+                    int64_t taskBegin, int64_t taskEnd, void *scratch) {}
 KERNEL(embed_f32_d8)
 KERNEL(gemm_i4g32_k8_n8)
 KERNEL(rope_append_f32_d4)
 KERNEL(attention_f32_d4)
-#ifdef MISSING_KERNEL
-static int unused;
-#else
+#ifdef WITH_DATA
+VISIBLE int64_t logits_f32_n20 = 1;
+#elif !defined(WITHOUT_LOGITS)
 KERNEL(logits_f32_n20)
+#endif
+#ifdef WITH_IMPORT
+void outside(void);
+VISIBLE void inside(void) { outside(); }
+#endif
+#ifdef WITH_CONSTRUCTOR
+static volatile int ran;
+__attribute__((constructor)) static void early(void) { ran = 1; }
 #endif
