@@ -1,0 +1,302 @@
+#include "codegen/cpu/CpuCodegen.h"
+
+#include "codegen/cpu/Elementwise.h"
+#include "codegen/cpu/KernelConstants.h"
+#include "codegen/cpu/LinkSharedObject.h"
+#include "codegen/cpu/MicrokernelBitcode.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+#include <mutex>
+
+using namespace llmc;
+using namespace mlir;
+
+namespace {
+
+constexpr StringLiteral kTriple = "x86_64-unknown-linux-gnu";
+
+/// What LLVM may call on its own; Memory.cpp defines them.
+constexpr StringLiteral kMemoryFunctions[] = {"memcpy", "memmove", "memset"};
+
+struct LevelTarget {
+  StringRef cpu, features;
+};
+LevelTarget levelTarget(CpuLevel level) {
+  switch (level) {
+#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+  case CpuLevel::Id:                                                                               \
+    return {Cpu, Features};
+#include "runtime/device/cpu/CpuLevels.inc"
+  }
+  llvm_unreachable("a level that the table doesn't have");
+}
+
+/// Builds the module: a function a kernel, which calls its microkernel with the constants.
+class KernelModuleBuilder {
+public:
+  explicit KernelModuleBuilder(Location loc)
+      : loc(loc), b(loc.getContext()), module(ModuleOp::create(loc)) {}
+
+  OwningOpRef<ModuleOp> build(ArrayRef<KernelSpec> specs) {
+    for (const KernelSpec &spec : specs)
+      addKernel(spec);
+    return std::move(module);
+  }
+
+private:
+  /// LlmrtKernel's parameters.
+  SmallVector<Type> abiTypes() {
+    Type pointer = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+    return {pointer, pointer, pointer, i64, i64, pointer};
+  }
+  LLVM::LLVMFuncOp addFunction(StringRef name, ArrayRef<Type> parameters) {
+    b.setInsertionPointToEnd(module->getBody());
+    return LLVM::LLVMFuncOp::create(
+        b, loc, name,
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), parameters));
+  }
+  void addKernel(const KernelSpec &spec) {
+    LLVM::LLVMFuncOp function = addFunction(spec.symbol, abiTypes());
+    if (spec.kind == "elementwise")
+      return buildElementwiseBody(*module, function, spec);
+
+    std::string callee = microkernelName(spec.kind);
+    ArrayRef<KernelParameter> parameters = kernelParameters(spec.kind);
+    if (!module->lookupSymbol(callee)) {
+      SmallVector<Type> types = abiTypes();
+      for (const KernelParameter &p : parameters)
+        types.push_back(p.isReal ? Type(b.getF32Type()) : Type(b.getI64Type()));
+      addFunction(callee, types);
+    }
+    Block *entry = function.addEntryBlock(b);
+    b.setInsertionPointToStart(entry);
+    SmallVector<Value> operands(entry->getArguments());
+    KernelConstants constants(spec);
+    for (const KernelParameter &p : parameters) {
+      Location named = NameLoc::get(b.getStringAttr(p.name), loc);
+      if (p.isReal)
+        operands.push_back(LLVM::ConstantOp::create(
+            b, named, b.getF32Type(),
+            b.getF32FloatAttr(static_cast<float>(constants.real(p.name)))));
+      else
+        operands.push_back(LLVM::ConstantOp::create(
+            b, named, b.getI64Type(), b.getI64IntegerAttr(constants.integer(p.name))));
+    }
+    LLVM::CallOp::create(b, loc, TypeRange{}, callee, operands);
+    LLVM::ReturnOp::create(b, loc, ValueRange{});
+  }
+
+  Location loc;
+  OpBuilder b;
+  OwningOpRef<ModuleOp> module;
+};
+
+void dumpTo(const CpuDump &dump, StringRef phase, llvm::function_ref<void(raw_ostream &)> print) {
+  if (!dump)
+    return;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os);
+  dump(phase, text);
+}
+
+LogicalResult lowerToLlvmDialect(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  return pm.run(module);
+}
+
+std::unique_ptr<llvm::TargetMachine> makeTargetMachine(CpuLevel level, int optLevel) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser(); // Memory.cpp has instructions as text
+  });
+  std::string error;
+  llvm::Triple triple(kTriple);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // only the text's own fused multiply-adds
+  options.FunctionSections = true;                    // unused memory functions are dropped
+  LevelTarget t = levelTarget(level);
+  constexpr llvm::CodeGenOptLevel levels[] = {
+      llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Less, llvm::CodeGenOptLevel::Default,
+      llvm::CodeGenOptLevel::Aggressive};
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, t.cpu, t.features, options, llvm::Reloc::PIC_, std::nullopt, levels[optLevel]));
+}
+
+/// Links the microkernels that \p module calls and hides all but \p specs.
+llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, CpuLevel level) {
+  auto microkernels = loadMicrokernels(level, module.getContext());
+  if (!microkernels)
+    return microkernels.takeError();
+  module.setDataLayout((*microkernels)->getDataLayout());
+  module.setTargetTriple((*microkernels)->getTargetTriple());
+
+  // A function that isn't for the level's instructions could not take in a microkernel.
+  llvm::AttrBuilder attributes(module.getContext());
+  for (const llvm::Function &f : **microkernels)
+    if (f.getName().starts_with("llmc_kernel_")) {
+      for (StringRef name : {"target-cpu", "target-features", "tune-cpu", "prefer-vector-width"})
+        if (f.hasFnAttribute(name))
+          attributes.addAttribute(name, f.getFnAttribute(name).getValueAsString());
+      break;
+    }
+  attributes.addAttribute("min-legal-vector-width", "512");
+  attributes.addAttribute(llvm::Attribute::NoUnwind);
+  for (const KernelSpec &spec : specs)
+    module.getFunction(spec.symbol)->addFnAttrs(attributes);
+
+  llvm::Type *pointer = llvm::PointerType::get(module.getContext(), 0);
+  llvm::Type *i64 = llvm::Type::getInt64Ty(module.getContext());
+  for (StringRef name : kMemoryFunctions) {
+    llvm::Type *second = name == "memset" ? llvm::Type::getInt32Ty(module.getContext()) : pointer;
+    module.getOrInsertFunction(name, pointer, pointer, second, i64);
+  }
+  if (llvm::Linker::linkModules(module, std::move(*microkernels), llvm::Linker::LinkOnlyNeeded))
+    return llvm::createStringError("linking the microkernels' bitcode failed");
+
+  llvm::StringSet<> exported;
+  for (const KernelSpec &spec : specs)
+    exported.insert(spec.symbol);
+  for (StringRef name : kMemoryFunctions) {
+    exported.insert(name);
+    module.getFunction(name)->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  }
+  llvm::internalizeModule(
+      module, [&](const llvm::GlobalValue &v) { return exported.contains(v.getName()); });
+  return llvm::Error::success();
+}
+
+void optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = false; // the text is vectors already
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  const llvm::OptimizationLevel kLevels[] = {
+      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
+      llvm::OptimizationLevel::O3};
+  llvm::ModulePassManager passes = optLevel == 0
+                                       ? builder.buildO0DefaultPipeline(kLevels[0])
+                                       : builder.buildPerModuleDefaultPipeline(kLevels[optLevel]);
+  passes.run(module, modules);
+}
+
+/// Emits \p module, which is used up when \p type is an object.
+std::string emitFile(const llvm::Module &module, llvm::TargetMachine &machine,
+                     llvm::CodeGenFileType type) {
+  SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, os, nullptr, type))
+    return {};
+  passes.run(const_cast<llvm::Module &>(module));
+  return std::string(bytes.begin(), bytes.end());
+}
+
+} // namespace
+
+FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> specs, CpuLevel level,
+                                         int optLevel, const CpuDump &dump) {
+  MLIRContext *context = loc.getContext();
+  auto fail = [&](const Twine &what) -> LogicalResult {
+    return emitError(loc) << "CPU code for " << cpuLevelName(level) << ": " << what;
+  };
+  if (optLevel < 0 || optLevel > 3)
+    return fail("the optimisation level must be from 0 to 3");
+  llvm::StringSet<> symbols;
+  for (const KernelSpec &spec : specs) {
+    if (failed(verifyKernelSpec(loc, spec)))
+      return failure();
+    if (!symbols.insert(spec.symbol).second)
+      return fail("two kernels are named '" + spec.symbol + "'");
+  }
+
+  DialectRegistry registry;
+  registry
+      .insert<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  context->appendDialectRegistry(registry);
+  context->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
+                       cf::ControlFlowDialect>();
+
+  OwningOpRef<ModuleOp> module = KernelModuleBuilder(loc).build(specs);
+  dumpTo(dump, "mlir", [&](raw_ostream &os) { module->print(os); });
+  if (failed(verify(*module)) || failed(lowerToLlvmDialect(*module)))
+    return fail("lowering to the llvm dialect failed");
+
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(*module, llvmContext, "plan");
+  if (!code)
+    return fail("translating to LLVM IR failed");
+  if (llvm::Error error = linkMicrokernels(*code, specs, level))
+    return fail(llvm::toString(std::move(error)));
+  dumpTo(dump, "llvm", [&](raw_ostream &os) { code->print(os, nullptr); });
+
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(level, optLevel);
+  if (!machine)
+    return fail("this LLVM was built without the X86 target");
+  optimise(*code, *machine, optLevel);
+  std::string broken;
+  llvm::raw_string_ostream brokenStream(broken);
+  if (llvm::verifyModule(*code, &brokenStream))
+    return fail("the optimised LLVM IR is broken: " + broken);
+  dumpTo(dump, "llvm-opt", [&](raw_ostream &os) { code->print(os, nullptr); });
+  if (dump) // emitting changes the module: the text is made from a copy
+    dump("asm", emitFile(*llvm::CloneModule(*code), *machine, llvm::CodeGenFileType::AssemblyFile));
+
+  std::string object = emitFile(*code, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (object.empty())
+    return fail("the target can't emit objects");
+  llvm::Expected<std::string> shared = linkSharedObject(object);
+  if (!shared)
+    return fail(llvm::toString(shared.takeError()));
+  CpuObject result{std::move(*shared), {}};
+  for (const KernelSpec &spec : specs)
+    result.scratchBytes.push_back(kernelScratchBytes(spec));
+  return result;
+}

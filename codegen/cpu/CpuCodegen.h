@@ -1,0 +1,70 @@
+//===- CpuCodegen.h - plan kernels to one ELF object a CPU level -------------===//
+//
+//   KernelSpec ──MLIR (llvm dialect; arith, vector, scf for element-wise bodies)──▶ LLVM IR
+//     ──link the level's microkernel bitcode, internalise, optimise──▶ machine code ──lld──▶ ELF
+//
+// The object has one exported function a kernel (LlmrtKernel), no needed library, no undefined
+// symbol, and the same bytes for the same input.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CODEGEN_CPU_CPUCODEGEN_H
+#define LLMC_CODEGEN_CPU_CPUCODEGEN_H
+
+#include "mlir/IR/Location.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Support/LLVM.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace llmc {
+
+/// A row of runtime/device/cpu/CpuLevels.inc, by the same name.
+enum class CpuLevel : int {
+#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What) Id,
+#include "runtime/device/cpu/CpuLevels.inc"
+};
+
+/// Every level, least first, and its name in plans.
+std::vector<CpuLevel> allCpuLevels();
+llvm::StringRef cpuLevelName(CpuLevel level);
+
+/// A constant of a kernel by its name in the plan: codegen/cpu/kernels/README.md. One that isn't
+/// given is 0.
+struct KernelConstant {
+  std::string name;
+  std::variant<int64_t, double, std::string> value;
+};
+
+/// A kernel to make: \p kind of the README's table, specialised for \p constants.
+struct KernelSpec {
+  std::string symbol; ///< a C identifier, unique
+  std::string kind;
+  std::vector<KernelConstant> constants;
+};
+
+struct CpuObject {
+  std::string bytes;                  ///< an ELF shared object
+  std::vector<uint64_t> scratchBytes; ///< a thread, for each KernelSpec
+};
+
+/// Called with "mlir", "llvm", "llvm-opt" and "asm", and the text of that phase.
+using CpuDump = std::function<void(llvm::StringRef phase, llvm::StringRef text)>;
+
+/// Checks the constants of one kernel: known names, a variant that exists. Errors go to \p loc.
+llvm::LogicalResult verifyKernelSpec(mlir::Location loc, const KernelSpec &spec);
+
+/// Scratch of a kernel that verifyKernelSpec accepts.
+uint64_t kernelScratchBytes(const KernelSpec &spec);
+
+/// Compiles \p specs for \p level at optimisation level \p optLevel (0..3; the results have the
+/// same bits at each). Emits errors at \p loc. May be called from several threads.
+llvm::FailureOr<CpuObject> emitCpuObject(mlir::Location loc, llvm::ArrayRef<KernelSpec> specs,
+                                         CpuLevel level, int optLevel, const CpuDump &dump = {});
+
+} // namespace llmc
+
+#endif // LLMC_CODEGEN_CPU_CPUCODEGEN_H

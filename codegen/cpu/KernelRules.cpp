@@ -1,0 +1,213 @@
+//===- KernelRules.cpp - which variants of a kernel exist --------------------===//
+//
+// A combination that no kernel text implements is an error here, never a wrong result.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/Elementwise.h"
+#include "codegen/cpu/KernelConstants.h"
+#include "codegen/cpu/MicrokernelBitcode.h"
+#include "codegen/cpu/kernels/Format.h"
+#include "codegen/cpu/kernels/Scratch.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace llmc;
+using namespace llmc::kernel;
+
+namespace {
+
+/// Collects what is wrong with one kernel.
+class Checker {
+public:
+  Checker(mlir::Location loc, const KernelSpec &spec) : loc(loc), spec(spec), constants(spec) {}
+
+  int64_t get(llvm::StringRef name) const { return constants.integer(name); }
+  void require(bool condition, const llvm::Twine &what) {
+    if (condition || failed)
+      return;
+    failed = true;
+    mlir::emitError(loc) << "kernel '" << spec.symbol << "' (" << spec.kind << "): " << what;
+  }
+  void positive(llvm::StringRef name) {
+    require(get(name) > 0 && get(name) <= INT32_MAX,
+            name + " must be from 1 to 2147483647, not " + llvm::Twine(get(name)));
+  }
+  void flag(llvm::StringRef name) { range(name, 0, 1); }
+  void range(llvm::StringRef name, int64_t low, int64_t high) {
+    require(get(name) >= low && get(name) <= high, name + " must be from " + llvm::Twine(low) +
+                                                       " to " + llvm::Twine(high) + ", not " +
+                                                       llvm::Twine(get(name)));
+  }
+  void weight() {
+    const int64_t element = get("w_element"), packing = get("w_packing"), group = get("w_group");
+    if (packing == kN16K4) {
+      require(element == kI4 || element == kI8, "w_packing 2 (N16K4) holds i8 (3) or i4 (4)");
+      const int64_t unit = element == kI4 ? 8 : 4;
+      require(group > 0 && group <= INT32_MAX && group % unit == 0,
+              "w_group must be a positive multiple of " + llvm::Twine(unit) + ", not " +
+                  llvm::Twine(group));
+      range("w_scale", kF32, kF16);
+      flag("w_has_min");
+      range("w_min", kF32, kF16);
+      return;
+    }
+    range("w_packing", kRows, kN16K4);
+    range("w_element", kF32, kBF16);
+  }
+  /// The group of an int8 row.
+  void rowGroup() {
+    require(get("group") > 0 && get("group") <= INT32_MAX && get("group") % 4 == 0,
+            "group must be a positive multiple of 4, not " + llvm::Twine(get("group")));
+  }
+  llvm::LogicalResult result() const { return llvm::success(!failed); }
+
+private:
+  mlir::Location loc;
+  const KernelSpec &spec;
+  KernelConstants constants;
+  bool failed = false;
+};
+
+void checkGemm(Checker &c) {
+  c.positive("k");
+  c.positive("n");
+  c.positive("task_tiles");
+  c.weight();
+  c.require(c.get("w_packing") != kRows, "w_packing 0 (rows) is for embed only");
+  for (llvm::StringRef name : {"x_int8", "rows", "bias", "residual", "glu"})
+    c.flag(name);
+  c.range("activation", kNone, kRelu);
+  if (c.get("x_int8")) {
+    c.require(c.get("w_packing") == kN16K4, "int8 activations need weights in N16K4 (w_packing 2)");
+    c.rowGroup();
+    const int64_t group = c.get("group"), unit = c.get("w_element") == kI4 ? 8 : 4;
+    c.require(group > 0 && group % unit == 0 && c.get("w_group") % group == 0,
+              "group (of x) must be a multiple of " + llvm::Twine(unit) + " that divides w_group " +
+                  llvm::Twine(c.get("w_group")));
+    // 128 * 127 a product: above this an int32 sum could wrap.
+    c.require(group <= 65536, "group may be at most 65536");
+  }
+  if (c.get("glu")) {
+    c.require(c.get("n") % 2 == 0, "glu needs an even n: gate and up rows");
+    c.require(c.get("task_tiles") % 2 == 0, "glu needs an even task_tiles");
+    c.require(!c.get("bias"), "glu with a bias is not supported");
+  }
+}
+
+void checkAttention(Checker &c) {
+  for (llvm::StringRef name : {"heads", "kv_heads", "key_size", "value_size", "query_tile"})
+    c.positive(name);
+  c.require(c.get("kv_heads") > 0 && c.get("heads") % c.get("kv_heads") == 0,
+            "kv_heads must divide heads");
+  c.range("kv_element", kF32, kBF16);
+  c.range("window", 0, INT32_MAX);
+}
+
+void checkRopeAppend(Checker &c) {
+  for (llvm::StringRef name : {"heads", "kv_heads", "head_size", "value_size"})
+    c.positive(name);
+  c.range("rotary", 0, c.get("head_size"));
+  c.require(c.get("rotary") % 2 == 0, "rotary must be even");
+  c.range("kv_element", kF32, kBF16);
+  for (llvm::StringRef name : {"interleaved", "split", "q_norm", "plus_one"})
+    c.flag(name);
+}
+
+void checkNorm(Checker &c) {
+  c.positive("d");
+  for (llvm::StringRef name : {"rows", "norm", "plus_one", "bias", "out"})
+    c.flag(name);
+  if (c.get("out"))
+    c.rowGroup();
+}
+
+void checkKind(Checker &c, llvm::StringRef kind) {
+  if (kind == "gemm")
+    return checkGemm(c);
+  if (kind == "attention")
+    return checkAttention(c);
+  if (kind == "rope_append")
+    return checkRopeAppend(c);
+  if (kind == "norm")
+    return checkNorm(c);
+  if (kind == "embed") {
+    c.positive("d");
+    return c.weight();
+  }
+  if (kind == "gather_rows")
+    return c.positive("d");
+  if (kind == "rope_angles")
+    return c.positive("half");
+  if (kind == "rope_gather") {
+    c.positive("half");
+    return c.positive("positions");
+  }
+  if (kind == "quantize") {
+    c.positive("k");
+    c.flag("rows");
+    return c.rowGroup();
+  }
+  if (kind == "elementwise")
+    return c.positive("d");
+  c.require(false, "no such kind");
+}
+
+} // namespace
+
+llvm::LogicalResult llmc::verifyKernelSpec(mlir::Location loc, const KernelSpec &spec) {
+  auto error = [&](const llvm::Twine &what) {
+    return mlir::emitError(loc) << "kernel '" << spec.symbol << "' (" << spec.kind << "): " << what;
+  };
+  if (spec.symbol.empty() ||
+      !llvm::all_of(spec.symbol, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+    return error("a symbol is made of letters, digits and '_'");
+  if (llvm::StringRef(spec.symbol).starts_with("llmc_"))
+    return error("symbols that begin with llmc_ are the code generator's own");
+  const bool isElementwise = spec.kind == "elementwise";
+  if (!isElementwise && !hasMicrokernel(spec.kind))
+    return error("no such kind");
+
+  llvm::ArrayRef<KernelParameter> known =
+      isElementwise ? elementwiseParameters() : kernelParameters(spec.kind);
+  llvm::StringSet<> seen;
+  for (const KernelConstant &constant : spec.constants) {
+    if (!seen.insert(constant.name).second)
+      return error("constant '" + constant.name + "' is given twice");
+    if (isElementwise && constant.name == "op") {
+      const auto *op = std::get_if<std::string>(&constant.value);
+      if (!op || !isElementwiseOp(*op))
+        return error("op must be one of " + elementwiseOpNames());
+      continue;
+    }
+    const auto *parameter =
+        llvm::find_if(known, [&](const KernelParameter &p) { return p.name == constant.name; });
+    if (parameter == known.end()) {
+      std::vector<llvm::StringRef> names;
+      for (const KernelParameter &p : known)
+        names.push_back(p.name);
+      return error("no constant '" + constant.name + "'; there are " + llvm::join(names, ", "));
+    }
+    if (std::holds_alternative<std::string>(constant.value) ||
+        (!parameter->isReal && std::holds_alternative<double>(constant.value)))
+      return error("constant '" + constant.name + "' must be " +
+                   (parameter->isReal ? "a real number" : "an integer"));
+  }
+  if (isElementwise && !seen.contains("op"))
+    return error("op must be one of " + elementwiseOpNames());
+  Checker checker(loc, spec);
+  checkKind(checker, spec.kind);
+  return checker.result();
+}
+
+uint64_t llmc::kernelScratchBytes(const KernelSpec &spec) {
+  KernelConstants c(spec);
+  if (spec.kind == "attention")
+    return 4 * AttentionScratch(c.integer("query_tile"), c.integer("heads") / c.integer("kv_heads"),
+                                c.integer("key_size"), c.integer("value_size"))
+                   .end;
+  if (spec.kind == "rope_append")
+    return 4 * ropeAppendScratch(c.integer("head_size"));
+  return 0;
+}

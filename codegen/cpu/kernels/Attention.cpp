@@ -1,0 +1,174 @@
+//===- Attention.cpp - paged, causal, online softmax ----------------------------===//
+//
+// A task is one query tile (a few tokens of one sequence) and one KV head; the query heads that
+// share the KV head are rows of the tile (row = token * heads a KV head + head). Key tiles of 64,
+// aligned to position 0, in ascending order: Dao, FlashAttention-2 (2023), with a fixed key tile.
+//
+// What a row computes depends on its own range of keys alone: a tile outside of it is left out
+// (which equals multiplying with 1 and adding 0), inside one a row's bounds are exact, so that no
+// other query, chunking, block size or stale memory can touch it.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/cpu/kernels/AttentionTile.h"
+#include "codegen/cpu/kernels/Kernel.h"
+#include "codegen/cpu/kernels/Scratch.h"
+
+using namespace llmc::kernel;
+
+namespace {
+
+struct Attention {
+  const LlmrtStep *step;
+  const float *q;
+  float *y;
+  int64_t heads, kvHeads, keySize, valueSize, window, element, prefixBytes;
+  float scale, softcap;
+  AttentionScratch layout;
+  float *scratch;
+  SoftmaxState state;
+
+  KERNEL_LAMBDA int64_t group() const { return heads / kvHeads; }
+  KERNEL_LAMBDA int64_t lowest(int64_t token) const {
+    const int64_t p = step->positions[token];
+    return window > 0 && p >= window ? p - window + 1 : 0;
+  }
+  KERNEL_LAMBDA int64_t beyond(int64_t token) const { return step->positions[token] + 1; }
+
+  /// Where run \p run (of 16 tokens, counted from position 0) of the sequence lies.
+  KERNEL_LAMBDA void loadRun(int64_t sequence, int64_t head, int64_t run, int64_t c, int64_t lo,
+                             int64_t hi, KeyTile &tile) const {
+    const int64_t runsPerBlock = step->blockTokens / kRunTokens, bytes = elementBytes(element);
+    const int64_t block = step->blockTable[sequence * step->maxBlocks + run / runsPerBlock];
+    const int64_t inBlock = run % runsPerBlock;
+    KvBlock kv = kvBlock(step, block, prefixBytes, head, keySize, valueSize, element);
+    const uint8_t *keys = kv.keys + inBlock * keySize * kRunTokens * bytes;
+    const uint8_t *values = kv.values + inBlock * kRunTokens * valueSize * bytes;
+    if (element == kF32) {
+      tile.keys[c] = reinterpret_cast<const float *>(keys);
+    } else {
+      float *to = scratch + layout.keys + c * kRunTokens * keySize;
+      for (int64_t d = 0; d < keySize; ++d)
+        store(to + d * kRunTokens, loadElements(keys + d * kRunTokens * bytes, element));
+      tile.keys[c] = to;
+    }
+    if (element == kF32 && valueSize == layout.valueStride) {
+      tile.values[c] = reinterpret_cast<const float *>(values);
+    } else {
+      float *to = scratch + layout.values + c * kRunTokens * layout.valueStride;
+      for (int64_t t = lo; t < hi; ++t)
+        for (int64_t i = 0; i < valueSize; i += kLanes)
+          store(to + t * layout.valueStride + i,
+                loadElementsPart(values + (t * valueSize + i) * bytes, element, valueSize - i));
+      tile.values[c] = to;
+    }
+  }
+
+  template <int Rows>
+  KERNEL_LAMBDA void rows(int64_t row, int64_t start, int64_t head, const KeyTile &tile, int64_t lo,
+                          int64_t hi) const {
+    const float *pointers[Rows];
+    unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+      const int64_t token = start + (row + r) / group(), inGroup = (row + r) % group();
+      pointers[r] = q + (token * heads + head * group() + inGroup) * keySize;
+    });
+    attendRows<Rows>(state, row, pointers, tile, keySize, lo, hi, scale, softcap);
+  }
+
+  /// All query rows against key tile \p index; keys [lo, hi) are those that any row sees.
+  KERNEL_LAMBDA void keyTile(int64_t sequence, int64_t head, int64_t start, int64_t count,
+                             int64_t index, int64_t lo, int64_t hi) const {
+    const int64_t base = index * kKeyTile;
+    KeyTile tile;
+    tile.valueStride = layout.valueStride;
+    const int64_t from = lo > base ? lo - base : 0, to = smaller(hi - base, kKeyTile);
+    const int64_t firstRun = from / kRunTokens, lastRun = (to - 1) / kRunTokens;
+    for (int64_t c = firstRun; c <= lastRun; ++c) {
+      const int64_t runLo = from > c * kRunTokens ? from - c * kRunTokens : 0;
+      loadRun(sequence, head, base / kRunTokens + c, c, runLo,
+              smaller(to - c * kRunTokens, kRunTokens), tile);
+    }
+    for (int64_t c = 0; c < kRuns; ++c)
+      if (c < firstRun || c > lastRun)
+        tile.keys[c] = tile.keys[firstRun], tile.values[c] = tile.values[firstRun];
+
+    const int64_t all = count * group();
+    for (int64_t row = 0; row < all;) {
+      // Rows that see the same keys of this tile go together: at least those of one token.
+      int64_t rowLo = 0, rowHi = 0, same = 0;
+      for (int64_t r = row; r < all && same < 4; r += group() - r % group()) {
+        const int64_t token = start + r / group();
+        const int64_t l = lowest(token) - base, h = beyond(token) - base;
+        const int64_t clippedLo = l > 0 ? l : 0, clippedHi = smaller(h, kKeyTile);
+        if (r != row && (clippedLo != rowLo || clippedHi != rowHi))
+          break;
+        rowLo = clippedLo, rowHi = clippedHi;
+        same += group() - r % group();
+      }
+      if (rowLo >= rowHi) { // nothing of this tile is visible
+        row += same;
+        continue;
+      }
+      if (same >= 4)
+        rows<4>(row, start, head, tile, rowLo, rowHi), row += 4;
+      else if (same == 3)
+        rows<3>(row, start, head, tile, rowLo, rowHi), row += 3;
+      else if (same == 2)
+        rows<2>(row, start, head, tile, rowLo, rowHi), row += 2;
+      else
+        rows<1>(row, start, head, tile, rowLo, rowHi), row += 1;
+    }
+  }
+
+  KERNEL_LAMBDA void task(int64_t queryTile, int64_t head) const {
+    const int64_t sequence = step->tileSeq[queryTile], start = step->tileStart[queryTile];
+    const int64_t count = step->tileCount[queryTile], all = count * group();
+    for (int64_t r = 0; r < all; ++r) {
+      state.largest[r] = -__builtin_inff();
+      store(state.sums + r * kLanes, splat(0.0f));
+      for (int64_t i = 0; i < layout.valueStride; i += kLanes)
+        store(state.outputs + r * layout.valueStride + i, splat(0.0f));
+    }
+    int64_t lo = lowest(start), hi = beyond(start);
+    for (int64_t t = start + 1; t < start + count; ++t) {
+      lo = smaller(lo, lowest(t));
+      hi = hi > beyond(t) ? hi : beyond(t);
+    }
+    for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index)
+      keyTile(sequence, head, start, count, index, lo, hi);
+    for (int64_t r = 0; r < all; ++r) {
+      const float sum = sumLanes(load(state.sums + r * kLanes));
+      const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+      const int64_t token = start + r / group(), inGroup = r % group();
+      float *out = y + (token * heads + head * group() + inGroup) * valueSize;
+      for (int64_t i = 0; i < valueSize; i += kLanes)
+        storePart(out + i, load(state.outputs + r * layout.valueStride + i) * inverse,
+                  valueSize - i);
+    }
+  }
+};
+
+} // namespace
+
+LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t valueSize,
+            float scale, float softcap, int64_t window, int64_t kvElement, int64_t queryTile) {
+  const AttentionScratch layout(queryTile, heads / kvHeads, keySize, valueSize);
+  float *s = static_cast<float *>(scratch);
+  const Attention a = {step,
+                       binding<float>(bindings, 0),
+                       binding<float>(bindings, 1),
+                       heads,
+                       kvHeads,
+                       keySize,
+                       valueSize,
+                       window,
+                       kvElement,
+                       scalars[0],
+                       scale,
+                       softcap,
+                       layout,
+                       s,
+                       {s + layout.largest, s + layout.sums, s + layout.weights, s + layout.rescale,
+                        s + layout.outputs}};
+  for (int64_t t = taskBegin; t < taskEnd; ++t)
+    a.task(t / kvHeads, t % kvHeads);
+}

@@ -1,0 +1,148 @@
+//===- AttentionTile.h - one tile of 64 keys against a few query rows --------===//
+//
+// Scores of 16 keys at a time: key runs are [d][16], so a score is a chain of fused multiply-adds
+// with d ascending and there is no horizontal sum. p * V adds tokens ascending. How many rows go
+// together changes the speed and nothing else.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CODEGEN_CPU_KERNELS_ATTENTIONTILE_H
+#define LLMC_CODEGEN_CPU_KERNELS_ATTENTIONTILE_H
+
+#include "codegen/cpu/kernels/Format.h"
+#include "codegen/cpu/kernels/Math.h"
+
+namespace llmc::kernel {
+
+constexpr int64_t kKeyTile = 64, kRunTokens = 16;
+constexpr int kRuns = 4; ///< runs a key tile
+
+/// A tile's keys and values as f32: run c holds keys [16 c, 16 c + 16) of the tile. Runs outside of
+/// every row's range repeat another one: their scores are computed and masked.
+struct KeyTile {
+  const float *keys[kRuns];   ///< [keySize][16]
+  const float *values[kRuns]; ///< [16][valueStride]
+  int64_t valueStride;
+};
+
+/// The running softmax of the query rows.
+struct SoftmaxState {
+  float *largest; ///< [rows]
+  float *sums;    ///< [rows][16]: lane i adds the keys at positions i modulo 16
+  float *weights; ///< [rows][64]: p of the tile at hand
+  float *rescale; ///< [rows]: what the tile at hand multiplies older results with
+  float *outputs; ///< [rows][valueStride]
+};
+
+/// score[r][c] = q row r times the keys of run first + c.
+template <int Rows, int Runs>
+KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile, int first,
+                             int64_t keySize, F32x16 (&score)[Rows][Runs]) {
+  unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+    unroll<Runs>([&](auto c) KERNEL_LAMBDA { score[r][c] = splat(0.0f); });
+  });
+  for (int64_t d = 0; d < keySize; ++d) {
+    F32x16 key[Runs];
+    unroll<Runs>([&](auto c)
+                     KERNEL_LAMBDA { key[c] = load(tile.keys[first + c] + d * kRunTokens); });
+    unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+      const F32x16 a = splat(q[r][d]);
+      unroll<Runs>([&](auto c) KERNEL_LAMBDA { score[r][c] = fma(a, key[c], score[r][c]); });
+    });
+  }
+}
+
+/// Softmax of one row over the keys [lo, hi) of the tile, whose raw scores lie in its weights.
+KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, int64_t lo, int64_t hi,
+                              float scale, float softcap) {
+  float *p = state.weights + row * kKeyTile;
+  F32x16 score[kRuns], largest = splat(-__builtin_inff());
+  unroll<kRuns>([&](auto c) KERNEL_LAMBDA {
+    F32x16 s = load(p + 16 * c) * scale;
+    if (softcap != 0.0f)
+      s = softcap * tanh(s / softcap);
+    I32x16 key = laneIndex() + static_cast<int32_t>(16 * c);
+    auto visible =
+        key >= splatInt(static_cast<int32_t>(lo)) & key < splatInt(static_cast<int32_t>(hi));
+    score[c] = visible ? s : splat(-__builtin_inff());
+    largest = larger(largest, score[c]);
+  });
+  const float before = state.largest[row], inTile = largestLane(largest);
+  const float now = inTile > before ? inTile : before;
+  F32x16 sum = load(state.sums + row * kLanes);
+  float rescale = 1.0f;
+  if (now != before) {
+    rescale = exp(splat(before - now))[0];
+    sum = sum * rescale;
+  }
+  state.largest[row] = now;
+  state.rescale[row] = rescale;
+  unroll<kRuns>([&](auto c) KERNEL_LAMBDA {
+    F32x16 e = exp(score[c] - now);
+    store(p + 16 * c, e);
+    sum = sum + e;
+  });
+  store(state.sums + row * kLanes, sum);
+}
+
+/// outputs = outputs * rescale + p V for columns [column, column + 16 Columns), tokens [lo, hi).
+template <int Rows, int Columns>
+KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTile &tile,
+                             int64_t column, int64_t lo, int64_t hi) {
+  float *out = state.outputs + row * tile.valueStride + column;
+  const float *p = state.weights + row * kKeyTile;
+  F32x16 acc[Rows][Columns];
+  unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+    const F32x16 rescale = splat(state.rescale[row + r]);
+    unroll<Columns>([&](auto c) KERNEL_LAMBDA {
+      acc[r][c] = load(out + r * tile.valueStride + 16 * c) * rescale;
+    });
+  });
+  for (int64_t run = lo / kRunTokens; run * kRunTokens < hi; ++run) {
+    const int64_t begin = lo > run * kRunTokens ? lo - run * kRunTokens : 0;
+    const int64_t end = smaller(hi - run * kRunTokens, kRunTokens);
+    const float *values = tile.values[run] + column;
+    for (int64_t t = begin; t < end; ++t) {
+      F32x16 v[Columns];
+      unroll<Columns>([&](auto c)
+                          KERNEL_LAMBDA { v[c] = load(values + t * tile.valueStride + 16 * c); });
+      unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+        const F32x16 weight = splat(p[r * kKeyTile + run * kRunTokens + t]);
+        unroll<Columns>([&](auto c) KERNEL_LAMBDA { acc[r][c] = fma(weight, v[c], acc[r][c]); });
+      });
+    }
+  }
+  unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+    unroll<Columns>([&](auto c)
+                        KERNEL_LAMBDA { store(out + r * tile.valueStride + 16 * c, acc[r][c]); });
+  });
+}
+
+/// One key tile for \p Rows query rows from \p row on, all of which see the keys [lo, hi) of it.
+template <int Rows>
+KERNEL_INLINE void attendRows(const SoftmaxState &state, int64_t row, const float *const (&q)[Rows],
+                              const KeyTile &tile, int64_t keySize, int64_t lo, int64_t hi,
+                              float scale, float softcap) {
+  // Registers at x86-64-v3 hold six accumulators of 16 lanes beside the operands.
+  constexpr int together = Rows >= 3 ? 1 : Rows == 2 ? 2 : 4;
+  for (int first = 0; first < kRuns; first += together) {
+    F32x16 score[Rows][together];
+    scoreRuns<Rows, together>(q, tile, first, keySize, score);
+    unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+      unroll<together>([&](auto c) KERNEL_LAMBDA {
+        store(state.weights + (row + r) * kKeyTile + 16 * (first + c), score[r][c]);
+      });
+    });
+  }
+  for (int r = 0; r < Rows; ++r)
+    softmaxRow(state, row + r, lo, hi, scale, softcap);
+  constexpr int columns = Rows == 4 ? 1 : Rows == 1 ? 4 : 2;
+  int64_t column = 0;
+  for (; column + 16 * columns <= tile.valueStride; column += 16 * columns)
+    addValues<Rows, columns>(state, row, tile, column, lo, hi);
+  for (; column < tile.valueStride; column += 16)
+    addValues<Rows, 1>(state, row, tile, column, lo, hi);
+}
+
+} // namespace llmc::kernel
+
+#endif // LLMC_CODEGEN_CPU_KERNELS_ATTENTIONTILE_H

@@ -1,0 +1,116 @@
+//===- Format.h - the packed weights and KV elements as the kernels see them -===//
+//
+// The values are those of plan.fbs (ElementType, Packing); compiler/quantize/Pack.h says where the
+// bytes lie. All of these are constants after inlining.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CODEGEN_CPU_KERNELS_FORMAT_H
+#define LLMC_CODEGEN_CPU_KERNELS_FORMAT_H
+
+#include "codegen/cpu/kernels/Vector.h"
+
+namespace llmc::kernel {
+
+enum ElementType : int64_t { kF32 = 0, kF16 = 1, kBF16 = 2, kI8 = 3, kI4 = 4 };
+/// Activations as plans number them: 0 none, 1 SiLU, 2 GELU (erf), 3 GELU (tanh), 4 ReLU.
+enum Activation : int64_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kRelu = 4 };
+enum PackingType : int64_t { kRows = 0, kN16 = 1, kN16K4 = 2 };
+
+KERNEL_INLINE int64_t elementBytes(int64_t element) { return element == kF32 ? 4 : 2; }
+KERNEL_INLINE int64_t roundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+KERNEL_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+struct Format {
+  int64_t element, packing, group, scale, hasMin, min;
+
+  /// N16K4: bytes of a group's values, and of the group with its scales and minimums.
+  KERNEL_LAMBDA int64_t valueBytes() const { return element == kI4 ? 8 * group : 16 * group; }
+  KERNEL_LAMBDA int64_t groupBytes() const {
+    return valueBytes() + 16 * elementBytes(scale) + (hasMin ? 16 * elementBytes(min) : 0);
+  }
+  /// Bytes of a 16-row tile of K columns.
+  KERNEL_LAMBDA int64_t tileBytes(int64_t k) const {
+    if (packing == kN16K4)
+      return (k + group - 1) / group * groupBytes();
+    return 16 * elementBytes(element) * (element == kBF16 && packing == kN16 ? roundUp(k, 2) : k);
+  }
+};
+
+KERNEL_INLINE F32x16 halfToFloat(const void *p) {
+  return __builtin_convertvector(loadAs<Half16>(p), F32x16);
+}
+KERNEL_INLINE F32x16 brainToFloat(const void *p) {
+  return asFloat(__builtin_convertvector(loadAs<U16x16>(p), U32x16) << 16);
+}
+/// Sixteen values of type \p element (f32, f16, bf16) in a row.
+KERNEL_INLINE F32x16 loadElements(const uint8_t *p, int64_t element) {
+  if (element == kF32)
+    return loadAs<F32x16>(p);
+  return element == kF16 ? halfToFloat(p) : brainToFloat(p);
+}
+KERNEL_INLINE float loadElement(const uint8_t *p, int64_t element) {
+  if (element == kF32)
+    return loadAs<float>(p);
+  if (element == kF16)
+    return static_cast<float>(loadAs<_Float16>(p));
+  return __builtin_bit_cast(float, static_cast<uint32_t>(loadAs<uint16_t>(p)) << 16);
+}
+KERNEL_INLINE F32x16 loadElementsPart(const uint8_t *p, int64_t element, int64_t count) {
+  if (count >= kLanes)
+    return loadElements(p, element);
+  alignas(64) float lanes[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i)
+    lanes[i] = loadElement(p + i * elementBytes(element), element);
+  return load(lanes);
+}
+
+/// Rounds to nearest even; a NaN stays one.
+KERNEL_INLINE uint16_t toBrain(float x) {
+  uint32_t bits = __builtin_bit_cast(uint32_t, x);
+  uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  return static_cast<uint16_t>(x != x ? bits >> 16 | 0x40u : rounded);
+}
+KERNEL_INLINE void storeElement(uint8_t *p, int64_t element, float x) {
+  if (element == kF32)
+    return storeAs(p, x);
+  if (element == kF16)
+    return storeAs(p, static_cast<_Float16>(x));
+  storeAs(p, toBrain(x));
+}
+KERNEL_INLINE void storeElements(uint8_t *p, int64_t element, F32x16 v) {
+  if (element == kF32)
+    return storeAs(p, v);
+  if (element == kF16)
+    return storeAs(p, __builtin_convertvector(v, Half16));
+  U32x16 bits = asBits(v);
+  U32x16 rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  U32x16 chosen = v != v ? (bits >> 16 | 0x40u) : rounded;
+  storeAs(p, __builtin_convertvector(chosen, U16x16));
+}
+
+/// The 16 scales and offsets of a group whose values start at \p w: a weight is
+/// fma(q, scale, offset), with i4 as unsigned nibbles. fma(q, s, -8 s) = s (q - 8) in one rounding.
+struct GroupScale {
+  F32x16 scale, offset;
+};
+KERNEL_INLINE GroupScale loadScale(const Format &f, const uint8_t *w) {
+  GroupScale s;
+  s.scale = loadElements(w + f.valueBytes(), f.scale);
+  s.offset = splat(0.0f);
+  if (f.hasMin)
+    s.offset = loadElements(w + f.valueBytes() + 16 * elementBytes(f.scale), f.min);
+  else if (f.element == kI4)
+    s.offset = -8.0f * s.scale;
+  return s;
+}
+
+/// Element \p i (0..3) of a unit's quad as 16 floats; \p high picks the odd quad of an i4 unit.
+KERNEL_INLINE F32x16 quantizedElement(U32x16 unit, int64_t element, int i, int high) {
+  if (element == kI4)
+    return toFloat((I32x16)(unit >> (8 * i + 4 * high) & 15u));
+  return toFloat((I32x16)(unit << (24 - 8 * i)) >> 24);
+}
+
+} // namespace llmc::kernel
+
+#endif // LLMC_CODEGEN_CPU_KERNELS_FORMAT_H

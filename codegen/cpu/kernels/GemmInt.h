@@ -1,0 +1,107 @@
+//===- GemmInt.h - int8 activations times a tile of int4 or int8 weights -----===//
+//
+// Groups ascending in K; inside a group (the activations' group, which divides the weights') the
+// sum is an exact integer; then
+//
+//   acc = fma(float(dot), sw * sa, acc)                       dot: of q - 8 (i4) or q, or of q with
+//   acc = fma(min, sa * float(sum of the activations), acc)   a minimum, which adds the second line
+//
+// in this order and rounding, at every level and for any number of tokens.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CODEGEN_CPU_KERNELS_GEMMINT_H
+#define LLMC_CODEGEN_CPU_KERNELS_GEMMINT_H
+
+#include "codegen/cpu/kernels/Format.h"
+#include "codegen/cpu/kernels/IntDot.h"
+
+namespace llmc::kernel {
+
+/// dot[m] += nibbles of \p units (each 64 bytes, 8 along K; at most 4 a call) times activations.
+template <int Tokens, int Units>
+KERNEL_INLINE void addNibbles(const uint8_t *w, const int8_t *x, int64_t stride,
+                              NibbleSum (&dot)[Tokens]) {
+  unroll<Units>([&](auto u) KERNEL_LAMBDA {
+    const U32x16 v = loadAs<U32x16>(w + u * 64);
+    const U32x16 low = v & 0x0f0f0f0fu, high = v >> 4 & 0x0f0f0f0fu;
+    unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
+      addUnit(dot[m], low, loadQuad(x + m * stride + 8 * u));
+      addUnit(dot[m], high, loadQuad(x + m * stride + 8 * u + 4));
+    });
+  });
+}
+
+/// The exact dot products of one group of activations with 16 rows of i4: \p k values, a multiple
+/// of 8, from \p w and \p x on.
+template <int Tokens>
+KERNEL_INLINE void nibbleGroup(const uint8_t *w, const int8_t *x, int64_t stride, int64_t k,
+                               I32x16 (&sum)[Tokens]) {
+  int64_t i = 0;
+  auto flush = [&](NibbleSum(&part)[Tokens]) KERNEL_LAMBDA {
+    unroll<Tokens>([&](auto m) KERNEL_LAMBDA { sum[m] += total(part[m]); });
+  };
+  unroll<Tokens>([&](auto m) KERNEL_LAMBDA { sum[m] = splatInt(0); });
+  for (; i + 32 <= k; i += 32) {
+    NibbleSum part[Tokens];
+    addNibbles<Tokens, 4>(w + i * 8, x + i, stride, part);
+    flush(part);
+  }
+  if (i == k)
+    return;
+  NibbleSum part[Tokens];
+  for (; i < k; i += 8)
+    addNibbles<Tokens, 1>(w + i * 8, x + i, stride, part);
+  flush(part);
+}
+
+/// The same for i8: \p k a multiple of 4; without the excess that IntDot's level leaves.
+template <int Tokens>
+KERNEL_INLINE void byteGroup(const uint8_t *w, const int8_t *x, int64_t stride, int64_t k,
+                             I32x16 (&sum)[Tokens]) {
+  unroll<Tokens>([&](auto m) KERNEL_LAMBDA { sum[m] = splatInt(0); });
+  for (int64_t i = 0; i < k; i += 4) {
+    const ByteUnit unit = prepareBytes(loadAs<U32x16>(w + i * 16));
+    unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
+      sum[m] = addBytes(sum[m], unit, loadQuad(x + m * stride + i));
+    });
+  }
+}
+
+/// acc[m] = row m of the int8 activations at \p x (rows \p stride bytes apart, groups of \p xGroup)
+/// times the 16 rows of the tile at \p w.
+template <int Tokens>
+KERNEL_INLINE void intBlock(const Format &f, const uint8_t *w, const uint8_t *x, int64_t stride,
+                            int64_t k, int64_t xGroup, F32x16 (&acc)[Tokens]) {
+  const int64_t padded = roundUp(k, xGroup), groups = padded / xGroup;
+  const uint8_t *scales = x + padded, *sums = scales + 4 * groups;
+  const int8_t *values = reinterpret_cast<const int8_t *>(x);
+  const int64_t perWeightGroup = f.group / xGroup;
+  unroll<Tokens>([&](auto m) KERNEL_LAMBDA { acc[m] = splat(0.0f); });
+  for (int64_t first = 0; first < groups; first += perWeightGroup, w += f.groupBytes()) {
+    const F32x16 scale = loadElements(w + f.valueBytes(), f.scale);
+    for (int64_t j = 0; j < perWeightGroup; ++j) {
+      const int64_t g = first + j;
+      if (perWeightGroup > 1 && g >= groups)
+        break;
+      const uint8_t *at = w + j * (f.element == kI4 ? 8 : 16) * xGroup;
+      I32x16 dot[Tokens];
+      if (f.element == kI4)
+        nibbleGroup(at, values + g * xGroup, stride, xGroup, dot);
+      else
+        byteGroup(at, values + g * xGroup, stride, xGroup, dot);
+      unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
+        const float sa = loadAs<float>(scales + m * stride + 4 * g);
+        const int32_t sum = loadAs<int32_t>(sums + m * stride + 4 * g);
+        int32_t excess = f.element == kI4 ? (f.hasMin ? 0 : 8 * sum) : byteExcess(sum);
+        acc[m] = fma(toFloat(dot[m] - excess), scale * sa, acc[m]);
+        if (f.hasMin)
+          acc[m] = fma(loadElements(w + f.valueBytes() + 16 * elementBytes(f.scale), f.min),
+                       splat(sa * static_cast<float>(sum)), acc[m]);
+      });
+    }
+  }
+}
+
+} // namespace llmc::kernel
+
+#endif // LLMC_CODEGEN_CPU_KERNELS_GEMMINT_H

@@ -1,0 +1,98 @@
+//===- IntDot.h - sixteen integer dot products along K -----------------------===//
+//
+// A unit is 64 bytes: lane r of a U32x16 holds four values of row r of the weights; the activation
+// is four signed bytes in [-127, 127], the same for every lane. What is computed is exact, so the
+// three texts (AVX2, VNNI, and VNNI emulated with plain vectors, which the unit tests run) agree.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CODEGEN_CPU_KERNELS_INTDOT_H
+#define LLMC_CODEGEN_CPU_KERNELS_INTDOT_H
+
+#include "codegen/cpu/kernels/Vector.h"
+
+#if !defined(LLMC_KERNEL_EMULATE_VNNI)
+#include <immintrin.h>
+#endif
+
+namespace llmc::kernel {
+
+KERNEL_INLINE int32_t loadQuad(const int8_t *p) { return loadAs<int32_t>(p); }
+
+#if defined(__AVX512VNNI__) || defined(LLMC_KERNEL_EMULATE_VNNI)
+
+#if defined(LLMC_KERNEL_EMULATE_VNNI)
+KERNEL_INLINE I32x16 dpbusd(I32x16 sum, U32x16 w, int32_t a) {
+  for (int i = 0; i < 4; ++i)
+    sum += (I32x16)(w >> (8 * i) & 255u) * static_cast<int32_t>(static_cast<int8_t>(a >> (8 * i)));
+  return sum;
+}
+#else
+KERNEL_INLINE I32x16 dpbusd(I32x16 sum, U32x16 w, int32_t a) {
+  return (I32x16)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(a));
+}
+#endif
+
+/// Sums of up to eight units of unsigned values up to 15.
+struct NibbleSum {
+  I32x16 sum = (I32x16)(0);
+};
+KERNEL_INLINE void addUnit(NibbleSum &s, U32x16 w, int32_t a) { s.sum = dpbusd(s.sum, w, a); }
+KERNEL_INLINE I32x16 total(const NibbleSum &s) { return s.sum; }
+
+/// A unit of signed bytes, ready to be multiplied: here w + 128, which is unsigned.
+struct ByteUnit {
+  U32x16 w;
+};
+KERNEL_INLINE ByteUnit prepareBytes(U32x16 w) { return {w ^ 0x80808080u}; }
+KERNEL_INLINE I32x16 addBytes(I32x16 sum, const ByteUnit &u, int32_t a) {
+  return dpbusd(sum, u.w, a);
+}
+/// What a sum over a group whose activations add to \p sumOfActivations has too much.
+KERNEL_INLINE int32_t byteExcess(int32_t sumOfActivations) { return 128 * sumOfActivations; }
+
+#else
+
+KERNEL_INLINE __m256i lowHalf(U32x16 v) { return (__m256i)v.lo; }
+KERNEL_INLINE __m256i highHalf(U32x16 v) { return (__m256i)v.hi; }
+KERNEL_INLINE I32x16 join(__m256i lo, __m256i hi) {
+  typedef int32_t I32x8 __attribute__((ext_vector_type(8)));
+  return __builtin_shufflevector((I32x8)lo, (I32x8)hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+                                 14, 15);
+}
+
+/// Sums of up to eight units of unsigned values up to 15, in 16 bits: 8 * 2 * 15 * 127 = 30480.
+struct NibbleSum {
+  __m256i lo = _mm256_setzero_si256(), hi = _mm256_setzero_si256();
+};
+KERNEL_INLINE void addUnit(NibbleSum &s, U32x16 w, int32_t a) {
+  __m256i x = _mm256_set1_epi32(a);
+  s.lo = _mm256_add_epi16(s.lo, _mm256_maddubs_epi16(lowHalf(w), x));
+  s.hi = _mm256_add_epi16(s.hi, _mm256_maddubs_epi16(highHalf(w), x));
+}
+KERNEL_INLINE I32x16 total(const NibbleSum &s) {
+  __m256i one = _mm256_set1_epi16(1);
+  return join(_mm256_madd_epi16(s.lo, one), _mm256_madd_epi16(s.hi, one));
+}
+
+/// A unit of signed bytes, ready to be multiplied: |w| as unsigned bytes; the sign goes to the
+/// activation. 2 * 128 * 127 = 32512 fits 16 bits, so the saturation of vpmaddubsw never acts.
+struct ByteUnit {
+  U32x16 w;
+  __m256i lo, hi;
+};
+KERNEL_INLINE ByteUnit prepareBytes(U32x16 w) {
+  return {w, _mm256_abs_epi8(lowHalf(w)), _mm256_abs_epi8(highHalf(w))};
+}
+KERNEL_INLINE I32x16 addBytes(I32x16 sum, const ByteUnit &u, int32_t a) {
+  __m256i x = _mm256_set1_epi32(a), one = _mm256_set1_epi16(1);
+  __m256i lo = _mm256_maddubs_epi16(u.lo, _mm256_sign_epi8(x, lowHalf(u.w)));
+  __m256i hi = _mm256_maddubs_epi16(u.hi, _mm256_sign_epi8(x, highHalf(u.w)));
+  return sum + join(_mm256_madd_epi16(lo, one), _mm256_madd_epi16(hi, one));
+}
+KERNEL_INLINE int32_t byteExcess(int32_t) { return 0; }
+
+#endif
+
+} // namespace llmc::kernel
+
+#endif // LLMC_CODEGEN_CPU_KERNELS_INTDOT_H

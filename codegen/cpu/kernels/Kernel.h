@@ -1,0 +1,42 @@
+//===- Kernel.h - how an entry point is written ------------------------------===//
+//
+// A kernel kind `foo` is the function llmc_kernel_foo: LlmrtKernel's parameters, then the constants
+// that it is specialised for. Code generation reads names and types of the constants from the
+// bitcode (parameter taskTiles is the plan's constant task_tiles; int64_t or float), so this text
+// is the only place that lists them. A constant that a plan's kernel doesn't give is 0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CODEGEN_CPU_KERNELS_KERNEL_H
+#define LLMC_CODEGEN_CPU_KERNELS_KERNEL_H
+
+#include "codegen/cpu/kernels/Format.h"
+#include "codegen/cpu/kernels/Math.h"
+#include "runtime/device/cpu/KernelAbi.h"
+
+#define LLMC_KERNEL(kind, ...)                                                                     \
+  extern "C" __attribute__((always_inline)) void llmc_kernel_##kind(                               \
+      const LlmrtStep *step, void *const *bindings, const int64_t *scalars, int64_t taskBegin,     \
+      int64_t taskEnd, void *scratch, __VA_ARGS__)
+
+namespace llmc::kernel {
+
+template <typename T> KERNEL_INLINE T *binding(void *const *bindings, int index) {
+  return static_cast<T *>(bindings[index]);
+}
+
+/// The KV memory of one head of one layer in one block.
+struct KvBlock {
+  uint8_t *keys;   ///< [blockTokens/16][keySize][16]
+  uint8_t *values; ///< [blockTokens][valueSize]
+};
+KERNEL_INLINE KvBlock kvBlock(const LlmrtStep *step, int64_t block, int64_t prefixBytes,
+                              int64_t head, int64_t keySize, int64_t valueSize, int64_t element) {
+  const int64_t bytes = elementBytes(element), tokens = step->blockTokens;
+  uint8_t *layer = step->kv + block * step->blockBytes + tokens * prefixBytes;
+  uint8_t *keys = layer + head * tokens * (keySize + valueSize) * bytes;
+  return {keys, keys + tokens * keySize * bytes};
+}
+
+} // namespace llmc::kernel
+
+#endif // LLMC_CODEGEN_CPU_KERNELS_KERNEL_H

@@ -1,0 +1,135 @@
+//===- Rope.cpp - rotary positions, and writing keys and values ---------------===//
+#include "codegen/cpu/kernels/Kernel.h"
+
+using namespace llmc::kernel;
+
+LLMC_KERNEL(rope_angles, int64_t half, float scale) {
+  const float *frequency = binding<float>(bindings, 0);
+  float *y = binding<float>(bindings, 1);
+  for (int64_t t = taskBegin; t < taskEnd; ++t) {
+    const float position = static_cast<float>(step->positions[t]);
+    float *cosines = y + t * 2 * half, *sines = cosines + half;
+    for (int64_t i = 0; i < half; i += kLanes) {
+      F32x16 s, c;
+      sinCos(loadPart(frequency + i, half - i) * position, s, c);
+      storePart(cosines + i, c * scale, half - i);
+      storePart(sines + i, s * scale, half - i);
+    }
+  }
+}
+
+/// Tables as ONNX files carry them; a position beyond the table takes its last row (the engine
+/// refuses such positions: max_context is at most `positions`).
+LLMC_KERNEL(rope_gather, int64_t half, int64_t positions) {
+  const float *cosines = binding<float>(bindings, 0);
+  const float *sines = binding<float>(bindings, 1);
+  float *y = binding<float>(bindings, 2);
+  for (int64_t t = taskBegin; t < taskEnd; ++t) {
+    const int64_t p = smaller(step->positions[t], positions - 1);
+    for (int64_t i = 0; i < half; i += kLanes) {
+      storePart(y + t * 2 * half + i, loadPart(cosines + p * half + i, half - i), half - i);
+      storePart(y + t * 2 * half + half + i, loadPart(sines + p * half + i, half - i), half - i);
+    }
+  }
+}
+
+/// Rotates one head from \p x into \p y (both of headSize, y not x): pairs (i, i + half), or
+/// (2i, 2i+1) where interleaved; values from 2 half on are copied.
+KERNEL_INLINE void rotate(const float *x, float *y, const float *angles, int64_t headSize,
+                          int64_t half, int64_t interleaved) {
+  const float *cosines = angles, *sines = angles + half;
+  if (interleaved) {
+    for (int64_t i = 0; i < half; ++i) {
+      float a = x[2 * i], b = x[2 * i + 1];
+      y[2 * i] = fma(-b, sines[i], a * cosines[i]);
+      y[2 * i + 1] = fma(a, sines[i], b * cosines[i]);
+    }
+  } else {
+    for (int64_t i = 0; i < half; i += kLanes) {
+      const int64_t n = half - i;
+      F32x16 a = loadPart(x + i, n), b = loadPart(x + half + i, n);
+      F32x16 c = loadPart(cosines + i, n), s = loadPart(sines + i, n);
+      storePart(y + i, fma(-b, s, a * c), n);
+      storePart(y + half + i, fma(a, s, b * c), n);
+    }
+  }
+  for (int64_t i = 2 * half; i < headSize; i += kLanes)
+    storePart(y + i, loadPart(x + i, headSize - i), headSize - i);
+}
+
+/// RMS norm of one head, from \p x into \p y.
+KERNEL_INLINE void normHead(const float *x, const float *w, float *y, int64_t d, float eps,
+                            int64_t plusOne) {
+  F32x16 sum = splat(0.0f);
+  for (int64_t i = 0; i < d; i += kLanes) {
+    F32x16 v = loadPart(x + i, d - i);
+    sum = fma(v, v, sum);
+  }
+  const float factor =
+      1.0f / __builtin_elementwise_sqrt(sumLanes(sum) / static_cast<float>(d) + eps);
+  for (int64_t i = 0; i < d; i += kLanes) {
+    F32x16 weight = loadPart(w + i, d - i);
+    if (plusOne)
+      weight = weight + 1.0f;
+    storePart(y + i, loadPart(x + i, d - i) * factor * weight, d - i);
+  }
+}
+
+/// What a token's heads go through before they are used: norm (where there is one) and rotation.
+struct HeadTransform {
+  int64_t size, half, interleaved, hasNorm, plusOne;
+  float eps;
+  float *normed; ///< scratch of one head
+
+  KERNEL_LAMBDA void apply(const float *x, const float *w, const float *angles, float *y) const {
+    if (hasNorm) {
+      normHead(x, w, normed, size, eps, plusOne);
+      x = normed;
+    }
+    rotate(x, y, angles, size, half, interleaved);
+  }
+};
+
+LLMC_KERNEL(rope_append, int64_t heads, int64_t kvHeads, int64_t headSize, int64_t valueSize,
+            int64_t rotary, int64_t interleaved, int64_t kvElement, int64_t split, int64_t qNorm,
+            float eps, int64_t plusOne) {
+  const int64_t half = rotary / 2, bytes = elementBytes(kvElement);
+  const int64_t qWidth = heads * headSize, kWidth = kvHeads * headSize,
+                vWidth = kvHeads * valueSize;
+  const float *q = binding<float>(bindings, 0), *k = q + qWidth, *v = k + kWidth;
+  int64_t qStride = qWidth + kWidth + vWidth, kStride = qStride, vStride = qStride;
+  int next = 1;
+  if (split) {
+    k = binding<float>(bindings, 1), v = binding<float>(bindings, 2);
+    qStride = qWidth, kStride = kWidth, vStride = vWidth;
+    next = 3;
+  }
+  const float *angles = half ? binding<float>(bindings, next++) : nullptr;
+  const float *qWeight = qNorm ? binding<float>(bindings, next) : nullptr;
+  const float *kWeight = qNorm ? binding<float>(bindings, next + 1) : nullptr;
+  float *out = binding<float>(bindings, next + (qNorm ? 2 : 0));
+  float *normed = static_cast<float *>(scratch), *key = normed + roundUp(headSize, kLanes);
+  const HeadTransform transform = {headSize, half, interleaved, qNorm, plusOne, eps, normed};
+  for (int64_t t = taskBegin; t < taskEnd; ++t) {
+    const float *angle = angles + t * 2 * half;
+    for (int64_t h = 0; h < heads; ++h)
+      transform.apply(q + t * qStride + h * headSize, qWeight, angle,
+                      out + (t * heads + h) * headSize);
+    const int64_t slot = step->slots[t];
+    const int64_t block = slot / step->blockTokens, offset = slot % step->blockTokens;
+    for (int64_t g = 0; g < kvHeads; ++g) {
+      KvBlock kv = kvBlock(step, block, scalars[0], g, headSize, valueSize, kvElement);
+      transform.apply(k + t * kStride + g * headSize, kWeight, angle, key);
+      uint8_t *keys = kv.keys + (offset / 16 * headSize * 16 + offset % 16) * bytes;
+      for (int64_t i = 0; i < headSize; ++i)
+        storeElement(keys + i * 16 * bytes, kvElement, key[i]);
+      const float *value = v + t * vStride + g * valueSize;
+      uint8_t *values = kv.values + offset * valueSize * bytes;
+      int64_t i = 0;
+      for (; i + kLanes <= valueSize; i += kLanes)
+        storeElements(values + i * bytes, kvElement, load(value + i));
+      for (; i < valueSize; ++i)
+        storeElement(values + i * bytes, kvElement, value[i]);
+    }
+  }
+}

@@ -1,0 +1,37 @@
+//===- Scratch.h - the memory a kernel needs a thread -------------------------===//
+//
+// Shared by the kernels, which lay it out, and code generation, which writes it into the plan.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CODEGEN_CPU_KERNELS_SCRATCH_H
+#define LLMC_CODEGEN_CPU_KERNELS_SCRATCH_H
+
+#include <stdint.h>
+
+namespace llmc::kernel {
+
+/// Attention's scratch in floats, one part after the other. Every part is a multiple of 16.
+struct AttentionScratch {
+  int64_t rows, valueStride;
+  int64_t largest, rescale, sums, weights, outputs, keys, values, end;
+
+  constexpr AttentionScratch(int64_t queryTile, int64_t group, int64_t keySize, int64_t valueSize)
+      : rows(queryTile * group), valueStride((valueSize + 15) / 16 * 16) {
+    const int64_t rows16 = (rows + 15) / 16 * 16;
+    largest = 0;
+    rescale = largest + rows16;
+    sums = rescale + rows16;
+    weights = sums + rows * 16;
+    outputs = weights + rows * 64;
+    keys = outputs + rows * valueStride;
+    values = keys + 64 * keySize;
+    end = values + 64 * valueStride;
+  }
+};
+
+/// rope_append: a normalised head and a rotated key, in floats.
+constexpr int64_t ropeAppendScratch(int64_t headSize) { return 2 * ((headSize + 15) / 16 * 16); }
+
+} // namespace llmc::kernel
+
+#endif // LLMC_CODEGEN_CPU_KERNELS_SCRATCH_H

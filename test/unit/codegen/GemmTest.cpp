@@ -1,0 +1,246 @@
+//===- GemmTest.cpp - linear layers against the reference, to the bit --------===//
+#include "codegen/cpu/kernels/reference/Reference.h"
+#include "test/unit/codegen/KernelRunner.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+/// A random weight, packed, and its values for the references.
+struct Weight {
+  WeightFormat format;
+  int64_t n, k;
+  Buffer packed;
+  std::vector<float> values; ///< [n, k]
+  reference::QuantizedMatrix quantized;
+};
+
+uint64_t tilesOf(int64_t n) { return (n + 15) / 16; }
+
+Weight makeWeight(std::mt19937 &rng, WeightFormat f, int64_t n, int64_t k) {
+  Weight w{f, n, k, Buffer(*packedBytes(f, n, k)), std::vector<float>(n * k), {}};
+  const uint64_t tileBytes = *packedTileBytes(f, k);
+  if (f.packing == Packing::N16) {
+    std::vector<float> source = randomFloats(rng, n * k);
+    for (uint64_t t = 0; t < tilesOf(n); ++t) {
+      std::vector<const float *> rows;
+      for (int64_t r = 16 * t; r < std::min<int64_t>(n, 16 * t + 16); ++r)
+        rows.push_back(&source[r * k]);
+      packTile(f, k, std::span<const float *const>(rows), w.packed.data() + t * tileBytes);
+    }
+  } else {
+    const int64_t groups = (k + f.group - 1) / f.group;
+    std::vector<uint8_t> q(n * k);
+    std::vector<float> scales = randomFloats(rng, n * groups, -0.02f, 0.03f);
+    std::vector<float> mins = randomFloats(rng, n * groups, -0.2f, 0.1f);
+    for (std::vector<float> *v : {&scales, &mins})
+      for (float &s : *v)
+        s = static_cast<float>(static_cast<_Float16>(s));
+    for (uint8_t &v : q)
+      v = f.element == Element::I4 ? rng() & 15 : rng() % 5 == 0 ? 0x80 : rng() & 255;
+    for (uint64_t t = 0; t < tilesOf(n); ++t) {
+      std::vector<QuantizedRow> rows;
+      for (int64_t r = 16 * t; r < std::min<int64_t>(n, 16 * t + 16); ++r)
+        rows.push_back({&q[r * k], &scales[r * groups], f.hasMin ? &mins[r * groups] : nullptr});
+      packTile(f, k, std::span<const QuantizedRow>(rows), w.packed.data() + t * tileBytes);
+    }
+    w.quantized = {n, k, f.group, {}, scales, f.hasMin ? mins : std::vector<float>()};
+    for (uint8_t v : q)
+      w.quantized.q.push_back(f.element == Element::I8 ? int8_t(v) : f.hasMin ? v : v - 8);
+  }
+  for (int64_t r = 0; r < n; ++r)
+    unpackRow(f, k, w.packed.data() + r / 16 * tileBytes, r % 16, &w.values[r * k]);
+  return w;
+}
+
+Buffer quantizedBuffer(const reference::QuantizedRows &x) {
+  const int64_t padded = x.groups() * x.group, bytes = LLMRT_Q8_ROW_BYTES(padded, x.group);
+  Buffer b(x.rows * bytes);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    uint8_t *row = b.data() + r * bytes;
+    std::memset(row, 0, padded);
+    std::memcpy(row, &x.q[r * x.columns], x.columns);
+    std::memcpy(row + padded, &x.scales[r * x.groups()], 4 * x.groups());
+    std::memcpy(row + padded + 4 * x.groups(), &x.sums[r * x.groups()], 4 * x.groups());
+  }
+  return b;
+}
+
+std::vector<KernelConstant> gemmConstants(const Weight &w, bool int8, int64_t group,
+                                          int64_t taskTiles) {
+  return std::vector<KernelConstant>{{"k", w.k},
+                                     {"n", w.n},
+                                     {"x_int8", int64_t(int8)},
+                                     {"group", group},
+                                     {"task_tiles", taskTiles}} +
+         formatConstants(w.format);
+}
+
+std::vector<float> runGemm(const CompiledKernel &kernel, const Weight &w, const Buffer &x,
+                           int64_t m, int64_t taskTiles, int64_t pieces = 1) {
+  LlmrtStep step{};
+  step.T = m;
+  Buffer y(m * w.n * 4);
+  const int64_t tasks = (tilesOf(w.n) + taskTiles - 1) / taskTiles;
+  kernel.run(step, {x.data(), w.packed.data(), y.data()}, tasks, {}, pieces);
+  EXPECT_TRUE(y.guardIsIntact());
+  return y.floatVector();
+}
+
+struct GemmCase {
+  WeightFormat format;
+  int64_t n, k, group; ///< group 0: f32 activations
+};
+
+class Gemm : public testing::TestWithParam<GemmCase> {};
+
+constexpr WeightFormat n16(Element e) {
+  return {e, Packing::N16, 0, Element::F32, false, Element::F32};
+}
+constexpr WeightFormat n16k4(Element e, uint32_t group, Element scale, bool hasMin,
+                             Element min = Element::F32) {
+  return {e, Packing::N16K4, group, scale, hasMin, min};
+}
+
+/// Each row of a batch has the reference's bits, for any batch, split and level.
+TEST_P(Gemm, MatchesReferenceBitwise) {
+  const GemmCase &c = GetParam();
+  std::mt19937 rng(7);
+  Weight w = makeWeight(rng, c.format, c.n, c.k);
+  const int64_t largest = 70; // beyond a chunk of tokens
+  std::vector<float> x = randomFloats(rng, largest * c.k, -3, 3);
+  std::vector<float> expected;
+  reference::QuantizedRows rows;
+  if (c.group) {
+    rows = reference::quantizeRows(largest, c.k, c.group, x.data());
+    expected = reference::gemmInt(rows, w.quantized);
+  } else {
+    expected = reference::gemmFloat(largest, c.n, c.k, x.data(), w.values.data());
+  }
+  for (CpuLevel level : runnableLevels())
+    for (int64_t taskTiles : {1, 4}) {
+      CompiledKernel kernel("gemm", gemmConstants(w, c.group, c.group, taskTiles), level);
+      for (int64_t m : {1, 2, 3, 4, 7, 70}) {
+        std::vector<float> part(x.begin(), x.begin() + m * c.k);
+        Buffer input = Buffer::of(part);
+        if (c.group)
+          input = quantizedBuffer(reference::quantizeRows(m, c.k, c.group, part.data()));
+        std::vector<float> want(expected.begin(), expected.begin() + m * c.n);
+        std::vector<float> got = runGemm(kernel, w, input, m, taskTiles);
+        ASSERT_TRUE(sameBits(got, want))
+            << cpuLevelName(level).str() << " m " << m << " first " << got[0] << " " << want[0];
+        ASSERT_TRUE(sameBits(runGemm(kernel, w, input, m, taskTiles, 3), want)) << "split, m " << m;
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, Gemm,
+    testing::Values(GemmCase{n16(Element::F32), 80, 48, 0}, GemmCase{n16(Element::F32), 37, 51, 0},
+                    GemmCase{n16(Element::F16), 37, 51, 0}, GemmCase{n16(Element::BF16), 37, 51, 0},
+                    GemmCase{n16(Element::BF16), 48, 64, 0}, GemmCase{n16(Element::F32), 1, 1, 0},
+                    GemmCase{n16k4(Element::I4, 32, Element::F16, false), 80, 96, 32},
+                    GemmCase{n16k4(Element::I4, 32, Element::F16, false), 37, 75, 32},
+                    GemmCase{n16k4(Element::I4, 32, Element::F16, true, Element::F16), 37, 75, 32},
+                    GemmCase{n16k4(Element::I4, 16, Element::F32, false), 33, 40, 16},
+                    GemmCase{n16k4(Element::I4, 128, Element::F32, true, Element::F32), 33, 192,
+                             32},
+                    GemmCase{n16k4(Element::I4, 128, Element::F16, false), 33, 192, 128},
+                    GemmCase{n16k4(Element::I4, 1000, Element::F16, false), 16, 1000, 8},
+                    GemmCase{n16k4(Element::I8, 32, Element::F16, false), 37, 75, 32},
+                    GemmCase{n16k4(Element::I8, 16, Element::F32, true, Element::F16), 37, 75, 16},
+                    GemmCase{n16k4(Element::I8, 256, Element::F32, false), 37, 300, 64},
+                    GemmCase{n16k4(Element::I4, 32, Element::F16, false), 37, 75, 0},
+                    GemmCase{n16k4(Element::I4, 32, Element::F16, true, Element::F16), 37, 75, 0},
+                    GemmCase{n16k4(Element::I8, 32, Element::F16, false), 37, 75, 0},
+                    GemmCase{n16k4(Element::I8, 16, Element::F32, true, Element::F16), 80, 75, 0}));
+
+/// Two rows of ones and large weights, w = -128 among them: integers must not saturate.
+TEST(GemmInt8, MostNegativeWeightsAreExact) {
+  std::mt19937 rng(1);
+  const int64_t k = 64;
+  std::vector<uint8_t> q(16 * k, 0x80);
+  std::vector<float> scales(16 * 2, 1.0f);
+  WeightFormat f = n16k4(Element::I8, 32, Element::F32, false);
+  Weight w{f, 16, k, Buffer(*packedBytes(f, 16, k)), {}, {}};
+  std::vector<QuantizedRow> rows;
+  for (int r = 0; r < 16; ++r)
+    rows.push_back({&q[r * k], &scales[r * 2], nullptr});
+  packTile(f, k, std::span<const QuantizedRow>(rows), w.packed.data());
+  std::vector<float> x(k, 127.0f);
+  Buffer input = quantizedBuffer(reference::quantizeRows(1, k, 32, x.data()));
+  for (CpuLevel level : runnableLevels()) {
+    CompiledKernel kernel("gemm", gemmConstants(w, true, 32, 1), level);
+    for (float y : runGemm(kernel, w, input, 1, 1))
+      EXPECT_EQ(y, -128.0f * 127 * 64);
+  }
+}
+
+/// Bias, activation, residual in place, rows by R, and GLU pairs.
+TEST(GemmEpilogue, BiasActivationResidual) {
+  std::mt19937 rng(3);
+  const int64_t m = 5, n = 37, k = 33;
+  Weight w = makeWeight(rng, n16(Element::F32), n, k);
+  std::vector<float> x = randomFloats(rng, m * k), bias = randomFloats(rng, n),
+                     residual = randomFloats(rng, m * n);
+  std::vector<float> plain = reference::gemmFloat(m, n, k, x.data(), w.values.data());
+  for (CpuLevel level : runnableLevels())
+    for (int64_t activation = 0; activation < 5; ++activation) {
+      CompiledKernel kernel("gemm",
+                            gemmConstants(w, false, 0, 2) +
+                                std::vector<KernelConstant>{{"bias", int64_t(1)},
+                                                            {"residual", int64_t(1)},
+                                                            {"rows", int64_t(1)},
+                                                            {"activation", activation}},
+                            level);
+      LlmrtStep step{};
+      step.R = m, step.T = 1000;
+      Buffer xb = Buffer::of(x), bb = Buffer::of(bias), y = Buffer::of(residual);
+      kernel.run(step, {xb.data(), w.packed.data(), bb.data(), y.data(), y.data()}, 2);
+      EXPECT_TRUE(y.guardIsIntact());
+      for (int64_t i = 0; i < m * n; ++i) {
+        double want = reference::activate(plain[i] + bias[i % n], activation) + residual[i];
+        ASSERT_NEAR(y.floats()[i], want, 1e-6 * (1 + std::fabs(want))) << activation << " " << i;
+      }
+    }
+}
+
+TEST(GemmEpilogue, GluPairsOfTiles) {
+  std::mt19937 rng(4);
+  const int64_t m = 6, inner = 24, k = 40; // 24: the second pair of tiles is half padding
+  std::vector<float> x = randomFloats(rng, m * k);
+  Weight gate = makeWeight(rng, n16(Element::F32), inner, k);
+  Weight up = makeWeight(rng, n16(Element::F32), inner, k);
+  const uint64_t tile = *packedTileBytes(gate.format, k);
+  Buffer packed(4 * tile);
+  for (int p = 0; p < 2; ++p) {
+    std::memcpy(packed.data() + 2 * p * tile, gate.packed.data() + p * tile, tile);
+    std::memcpy(packed.data() + (2 * p + 1) * tile, up.packed.data() + p * tile, tile);
+  }
+  std::vector<float> g = reference::gemmFloat(m, inner, k, x.data(), gate.values.data());
+  std::vector<float> u = reference::gemmFloat(m, inner, k, x.data(), up.values.data());
+  Weight both{gate.format, 2 * inner, k, std::move(packed), {}, {}};
+  for (CpuLevel level : runnableLevels()) {
+    CompiledKernel kernel(
+        "gemm",
+        gemmConstants(both, false, 0, 2) +
+            std::vector<KernelConstant>{{"glu", int64_t(1)}, {"activation", int64_t(1)}},
+        level);
+    LlmrtStep step{};
+    step.T = m;
+    Buffer xb = Buffer::of(x), y(m * inner * 4);
+    kernel.run(step, {xb.data(), both.packed.data(), y.data()}, 2, {}, 2);
+    EXPECT_TRUE(y.guardIsIntact());
+    for (int64_t i = 0; i < m * inner; ++i) {
+      double want = reference::activate(g[i], 1) * u[i];
+      ASSERT_NEAR(y.floats()[i], want, 1e-6 * (1 + std::fabs(want)));
+    }
+  }
+}
+
+} // namespace

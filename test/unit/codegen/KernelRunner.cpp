@@ -1,0 +1,107 @@
+#include "test/unit/codegen/KernelRunner.h"
+
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <immintrin.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace llmc;
+using namespace llmc::test;
+
+std::vector<CpuLevel> test::runnableLevels() {
+  std::vector<CpuLevel> levels;
+  if (__builtin_cpu_supports("x86-64-v3"))
+    levels.push_back(CpuLevel::X86V3);
+  if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni"))
+    levels.push_back(CpuLevel::X86V4);
+  return levels;
+}
+
+LoadedObject::LoadedObject(const std::string &bytes) {
+  fd = memfd_create("kernel", MFD_CLOEXEC);
+  if (write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+    ADD_FAILURE() << "short write";
+  handle = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    ADD_FAILURE() << dlerror();
+}
+LoadedObject::~LoadedObject() {
+  if (handle)
+    dlclose(handle);
+  close(fd);
+}
+LlmrtKernel LoadedObject::find(const std::string &symbol) const {
+  return reinterpret_cast<LlmrtKernel>(dlsym(handle, symbol.c_str()));
+}
+
+namespace {
+constexpr size_t kGuard = 256;
+constexpr uint8_t kGuardByte = 0xff; // as float a NaN
+} // namespace
+
+Buffer::Buffer(size_t bytes) : size(bytes) {
+  size_t all = (bytes + kGuard + 63) / 64 * 64;
+  memory.reset(static_cast<uint8_t *>(std::aligned_alloc(64, all)));
+  std::memset(memory.get(), kGuardByte, all);
+}
+void Buffer::Free::operator()(uint8_t *p) const { std::free(p); }
+bool Buffer::guardIsIntact() const {
+  for (size_t i = 0; i < kGuard; ++i)
+    if (memory.get()[size + i] != kGuardByte)
+      return false;
+  return true;
+}
+
+CompiledKernel::CompiledKernel(const std::string &kind, std::vector<KernelConstant> constants,
+                               CpuLevel level, int optLevel) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  auto result = emitCpuObject(mlir::UnknownLoc::get(&context),
+                              {KernelSpec{"kernel", kind, std::move(constants)}}, level, optLevel);
+  if (failed(result)) {
+    ADD_FAILURE() << "can't compile " << kind;
+    std::abort();
+  }
+  object = std::make_unique<LoadedObject>(result->bytes);
+  kernel = object->find("kernel");
+  scratchBytes = result->scratchBytes[0];
+}
+
+void CompiledKernel::run(const LlmrtStep &step, const std::vector<void *> &bindings, int64_t tasks,
+                         std::vector<int64_t> scalars, int64_t pieces) const {
+  const unsigned saved = _mm_getcsr();
+  _mm_setcsr(saved | 0x8040); // denormals are zeros
+  for (int64_t p = pieces; p-- > 0;) {
+    Buffer scratch(scratchBytes);
+    kernel(&step, bindings.data(), scalars.data(), tasks * p / pieces, tasks * (p + 1) / pieces,
+           scratch.data());
+    EXPECT_TRUE(scratch.guardIsIntact());
+  }
+  _mm_setcsr(saved);
+}
+
+std::vector<KernelConstant> test::formatConstants(const WeightFormat &f) {
+  return {{"w_element", int64_t(f.element)}, {"w_packing", int64_t(f.packing)},
+          {"w_group", int64_t(f.group)},     {"w_scale", int64_t(f.scale)},
+          {"w_has_min", int64_t(f.hasMin)},  {"w_min", int64_t(f.min)}};
+}
+
+std::vector<KernelConstant> test::operator+(std::vector<KernelConstant> a,
+                                            const std::vector<KernelConstant> &b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<float> test::randomFloats(std::mt19937 &rng, size_t count, float low, float high) {
+  std::uniform_real_distribution<float> draw(low, high);
+  std::vector<float> values(count);
+  for (float &v : values)
+    v = draw(rng);
+  return values;
+}
+
+bool test::sameBits(const std::vector<float> &a, const std::vector<float> &b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
+}
