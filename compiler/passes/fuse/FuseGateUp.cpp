@@ -28,7 +28,8 @@ struct FuseGateUpPass : llmc::impl::FuseGateUpPassBase<FuseGateUpPass> {
     if (!gate || !up || gate == up || !isPlainLinear(gate) || !isPlainLinear(up) ||
         gate.getInput() != up.getInput() ||
         gate.getWeight().getType() != up.getWeight().getType() ||
-        bool(gate.getBias()) != bool(up.getBias()) || !gate->hasOneUse() || !up->hasOneUse())
+        bool(gate.getBias()) != bool(up.getBias()) || !canJoin(gate.getWeight(), up.getWeight()) ||
+        !gate->hasOneUse() || !up->hasOneUse())
       return;
     constexpr int64_t tile = WeightInterleaveOp::tileRows;
     int64_t n = dim(gate.getWeight(), 0), k = dim(gate.getWeight(), 1);

@@ -47,7 +47,8 @@ struct FuseQkvPass : llmc::impl::FuseQkvPassBase<FuseQkvPass> {
     for (int i = 0; i < 3; ++i) {
       parts[i] = beforeRotation(starts[i]).getDefiningOp<LinearOp>();
       if (!parts[i] || !isPlainLinear(parts[i]) || parts[i].getInput() != parts[0].getInput() ||
-          bool(parts[i].getBias()) != bool(parts[0].getBias()))
+          bool(parts[i].getBias()) != bool(parts[0].getBias()) ||
+          !canJoin(parts[i].getWeight(), parts[0].getWeight()))
         return;
     }
     if (parts[0] == parts[1] || parts[1] == parts[2] || parts[0] == parts[2])

@@ -1,10 +1,16 @@
 //===- FuseUtils.cpp - what the fusion passes share -----------------------------===//
 
 #include "compiler/passes/fuse/FuseUtils.h"
+#include "compiler/passes/quantize/SourceFormat.h"
 
 using namespace mlir;
 using namespace llmc;
 using namespace llmc::llm;
+
+bool llmc::canJoin(Value a, Value b) {
+  FormatAttr x = sourceFormat(a), y = sourceFormat(b);
+  return x == y || (x && y && !x.isInteger() && !y.isInteger());
+}
 
 void llmc::hoistWeight(Value weight, Operation *before) {
   Operation *op = weight ? weight.getDefiningOp() : nullptr;

@@ -13,6 +13,10 @@ inline bool isPlainLinear(llm::LinearOp op) {
          !op.getFormat();
 }
 
+/// True when one matrix can hold both weights as they are: floats, or integers of one format.
+/// Joining different integer formats would need a wider one for both.
+bool canJoin(mlir::Value a, mlir::Value b);
+
 /// Moves the operations that compute \p weight (views and constants: they depend on nothing else)
 /// before \p before, where they are not already. A null value is left alone.
 void hoistWeight(mlir::Value weight, mlir::Operation *before);

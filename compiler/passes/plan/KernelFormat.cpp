@@ -29,7 +29,7 @@ int64_t llmc::packedBytes(llm::FormatAttr format, int64_t rows, int64_t columns)
           .value_or(0));
 }
 
-void llmc::appendFormat(SmallVectorImpl<KernelConstant> &constants, llm::FormatAttr format) {
+void llmc::appendFormat(SmallVectorImpl<PlanConstant> &constants, llm::FormatAttr format) {
   WeightFormat f = weightFormat(format);
   constants.push_back({"w_element", static_cast<int64_t>(f.element)});
   constants.push_back({"w_packing", static_cast<int64_t>(f.packing)});

@@ -14,7 +14,7 @@ WeightFormat weightFormat(llm::FormatAttr format);
 int64_t packedBytes(llm::FormatAttr format, int64_t rows, int64_t columns);
 
 /// Adds w_element, w_packing, ... to a kernel's constants.
-void appendFormat(llvm::SmallVectorImpl<KernelConstant> &constants, llm::FormatAttr format);
+void appendFormat(llvm::SmallVectorImpl<PlanConstant> &constants, llm::FormatAttr format);
 
 } // namespace llmc
 

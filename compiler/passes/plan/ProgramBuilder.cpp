@@ -48,7 +48,7 @@ Value ProgramBuilder::buffer(StringRef name, RowKind kind, int64_t bytesPerRow) 
 
 CommandOp ProgramBuilder::command(Location loc, const Twine &name, StringRef kind,
                                   ArrayRef<std::pair<StringRef, Value>> bindings,
-                                  ArrayRef<KernelConstant> constants, AffineAttr tasks,
+                                  ArrayRef<PlanConstant> constants, AffineAttr tasks,
                                   ArrayRef<int64_t> scalars, CostAttr cost) {
   SmallVector<Attribute> signature;
   SmallVector<Value> operands;

@@ -22,7 +22,7 @@ struct PlanRows {
 };
 
 /// A constant of a kernel: name and value.
-using KernelConstant = std::pair<llvm::StringRef, std::variant<int64_t, double>>;
+using PlanConstant = std::pair<llvm::StringRef, std::variant<int64_t, double>>;
 
 /// Makes weights, buffers, kernels and commands, each once.
 class ProgramBuilder {
@@ -39,7 +39,7 @@ public:
   /// One command; a kernel of the same kind and constants is shared.
   plan::CommandOp command(mlir::Location loc, const llvm::Twine &name, llvm::StringRef kind,
                           llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Value>> bindings,
-                          llvm::ArrayRef<KernelConstant> constants, plan::AffineAttr tasks,
+                          llvm::ArrayRef<PlanConstant> constants, plan::AffineAttr tasks,
                           llvm::ArrayRef<int64_t> scalars = {}, plan::CostAttr cost = {});
 
   plan::AffineAttr perRow(RowKind kind, int64_t count);

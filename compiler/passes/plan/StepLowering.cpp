@@ -172,7 +172,7 @@ LogicalResult StepLowering::lowerOp(EmbeddingOp op) {
     return op.emitOpError() << "has no format (is llmc-quantize-weights missing?)";
   Value table = b.weight(op.getTable(), format, "embedding");
   Value y = result(op, RowKind::Token, "hidden");
-  SmallVector<KernelConstant> constants = {{"d", d}, {"scale", 1.0}};
+  SmallVector<PlanConstant> constants = {{"d", d}, {"scale", 1.0}};
   appendFormat(constants, format);
   b.command(op.getLoc(), "embedding", "embed", {{"w", table}, {"y", y}}, constants,
             b.perRow(RowKind::Token, 1));
@@ -216,16 +216,16 @@ LogicalResult StepLowering::lowerOp(LinearOp op) {
   // Some tiles a task: fewer hand-outs for a wide matrix, and both halves of a GLU pair together.
   constexpr int64_t tilesATask = 4;
   int64_t tiles = (n + 15) / 16;
-  SmallVector<KernelConstant> constants = {{"k", k},
-                                           {"n", n},
-                                           {"x_int8", int64_t(bool(q8))},
-                                           {"group", q8 ? q8.getGroup() : 0},
-                                           {"rows", int64_t(kind == RowKind::Logit)},
-                                           {"bias", int64_t(bool(op.getBias()))},
-                                           {"residual", int64_t(bool(op.getResidual()))},
-                                           {"activation", static_cast<int64_t>(op.getActivation())},
-                                           {"glu", int64_t(op.getGlu())},
-                                           {"task_tiles", tilesATask}};
+  SmallVector<PlanConstant> constants = {{"k", k},
+                                         {"n", n},
+                                         {"x_int8", int64_t(bool(q8))},
+                                         {"group", q8 ? q8.getGroup() : 0},
+                                         {"rows", int64_t(kind == RowKind::Logit)},
+                                         {"bias", int64_t(bool(op.getBias()))},
+                                         {"residual", int64_t(bool(op.getResidual()))},
+                                         {"activation", static_cast<int64_t>(op.getActivation())},
+                                         {"glu", int64_t(op.getGlu())},
+                                         {"task_tiles", tilesATask}};
   appendFormat(constants, format);
   auto cost = plan::CostAttr::get(b.context(), packedBytes(format, n, k), 2 * n * k,
                                   rowBytes(op.getInput()) + rowBytes(op), 0, bool(q8));
@@ -374,7 +374,7 @@ LogicalResult StepLowering::lowerOp(ColumnsOp op) {
 }
 
 LogicalResult StepLowering::lowerElementwise(Operation *op, StringRef what, int64_t opcode,
-                                             ArrayRef<KernelConstant> extra) {
+                                             ArrayRef<PlanConstant> extra) {
   SmallVector<std::pair<StringRef, Value>> bindings;
   static constexpr StringLiteral roles[] = {"a", "b"};
   RowKind kind = rows(op->getOperand(0)).kind;
@@ -385,7 +385,7 @@ LogicalResult StepLowering::lowerElementwise(Operation *op, StringRef what, int6
     bindings.push_back({roles[i], *memory});
   }
   bindings.push_back({"y", result(op->getResult(0), kind, what)});
-  SmallVector<KernelConstant> constants = {
+  SmallVector<PlanConstant> constants = {
       {"op", opcode}, {"d", dim(op->getResult(0), 1)}, {"rows", int64_t(kind == RowKind::Logit)}};
   llvm::append_range(constants, extra);
   b.command(op->getLoc(), name(what), "elementwise", bindings, constants, b.perRow(kind, 1));

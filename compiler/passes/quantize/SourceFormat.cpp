@@ -1,7 +1,6 @@
 //===- SourceFormat.cpp - the format that holds a weight exactly ------------------===//
 
 #include "compiler/passes/quantize/SourceFormat.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace llmc;
@@ -60,25 +59,12 @@ static FormatAttr formatOf(WeightOp op) {
   llvm_unreachable("all encodings are handled");
 }
 
-/// The narrowest format that holds the values of both.
+/// What holds the values of both: different integer formats have no such format but f32 (the
+/// fusions do not join them).
 static FormatAttr join(FormatAttr a, FormatAttr b) {
   if (!a || !b)
     return nullptr;
-  if (a == b)
-    return a;
-  MLIRContext *context = a.getContext();
-  if (!a.isInteger() && !b.isInteger())
-    return floats(context, Element::F32);
-  if (a.isInteger() != b.isInteger())
-    return floats(context, Element::F32);
-  // An i4 fits an i8 once its 8 is taken off (or kept, with a minimum); a scale is repeated for
-  // each part of its group.
-  Element element = a.getElement() == b.getElement() ? a.getElement() : Element::I8;
-  Element scale = a.getScale() == b.getScale() ? a.getScale() : Element::F32;
-  int64_t group = std::gcd(a.getGroup(), b.getGroup());
-  if (group < 16)
-    return floats(context, Element::F32);
-  return integers(context, element, group, scale, a.getHasMin() || b.getHasMin());
+  return a == b ? a : floats(a.getContext(), Element::F32);
 }
 
 FormatAttr llmc::sourceFormat(Value weight) {

@@ -8,7 +8,7 @@ namespace llmc {
 
 /// The narrowest plan format that holds every value of the weight expression \p weight with no
 /// rounding: a float type for floats, groups of integers for what the source has quantized. Views
-/// keep it; a join of different ones takes the narrowest that holds all of them. Null for a
+/// keep it; a join of different ones is f32. Null for a
 /// transposed quantized weight, whose groups lie across the rows.
 llm::FormatAttr sourceFormat(mlir::Value weight);
 

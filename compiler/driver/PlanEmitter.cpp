@@ -1,0 +1,182 @@
+//===- PlanEmitter.cpp - writes the plan file -----------------------------------------===//
+
+#include "compiler/driver/PlanEmitter.h"
+#include "compiler/passes/plan/KernelFormat.h"
+#include "runtime/device/cpu/KernelAbi.h"
+#include "runtime/plan/PlanWriter.h"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+using namespace mlir;
+using namespace llmc;
+namespace fbs = llmrt::fbs;
+using llmrt::Result;
+using llmrt::Status;
+
+namespace {
+
+/// One weight to be written.
+struct WeightTask {
+  WeightView view;
+  WeightFormat format;
+  uint64_t rows, columns, offset, size;
+};
+
+/// Tiles that one thread takes at a time: enough to amortise the hand-out, few enough that memory
+/// stays small (16 rows of K values each).
+constexpr uint64_t kTilesATurn = 8;
+
+/// Packs tiles [begin, end) of a matrix and writes them.
+class TileWriter {
+public:
+  TileWriter(llmrt::PlanWriter &writer, uint32_t segment) : writer(writer), segment(segment) {}
+
+  Status write(const WeightTask &task, uint64_t begin, uint64_t end) {
+    uint64_t first = begin * kTileRows, last = std::min(task.rows, end * kTileRows);
+    if (task.format.packing == Packing::Rows) {
+      values.resize((last - first) * task.columns);
+      LLMRT_RETURN_IF_ERROR(task.view.readRows(first, last, values.data()));
+      auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
+      return writer.write(segment, task.offset + first * task.columns * sizeof(float),
+                          {bytes, values.size() * sizeof(float)});
+    }
+    uint64_t tileBytes = *packedTileBytes(task.format, task.columns);
+    packed.resize((end - begin) * tileBytes);
+    if (task.format.packing == Packing::N16)
+      LLMRT_RETURN_IF_ERROR(packFloats(task, first, last, tileBytes));
+    else
+      LLMRT_RETURN_IF_ERROR(packIntegers(task, first, last, tileBytes));
+    return writer.write(segment, task.offset + begin * tileBytes, packed);
+  }
+
+private:
+  Status packFloats(const WeightTask &task, uint64_t first, uint64_t last, uint64_t tileBytes) {
+    values.resize((last - first) * task.columns);
+    LLMRT_RETURN_IF_ERROR(task.view.readRows(first, last, values.data()));
+    for (uint64_t row = first, tile = 0; row < last; row += kTileRows, ++tile) {
+      std::vector<const float *> rows;
+      for (uint64_t i = row; i < std::min(last, row + kTileRows); ++i)
+        rows.push_back(values.data() + (i - first) * task.columns);
+      packTile(task.format, task.columns, rows, packed.data() + tile * tileBytes);
+    }
+    return Status::ok();
+  }
+
+  Status packIntegers(const WeightTask &task, uint64_t first, uint64_t last, uint64_t tileBytes) {
+    if (std::optional<WeightFormat> own = task.view.quantizedFormat(); own && *own == task.format) {
+      // The source's own integers: no second rounding.
+      LLMRT_RETURN_IF_ERROR(task.view.readQuantizedRows(first, last, quantized));
+    } else {
+      values.resize((last - first) * task.columns);
+      LLMRT_RETURN_IF_ERROR(task.view.readRows(first, last, values.data()));
+      LLMRT_RETURN_IF_ERROR(quantizeRows(task.format, values.data(), last - first, task.columns,
+                                         quantized));
+    }
+    for (uint64_t row = first, tile = 0; row < last; row += kTileRows, ++tile) {
+      std::vector<QuantizedRow> rows;
+      for (uint64_t i = row; i < std::min(last, row + kTileRows); ++i)
+        rows.push_back(quantized.row(i - first));
+      packTile(task.format, task.columns, rows, packed.data() + tile * tileBytes);
+    }
+    return Status::ok();
+  }
+
+  llmrt::PlanWriter &writer;
+  uint32_t segment;
+  std::vector<float> values;
+  std::vector<uint8_t> packed;
+  QuantizedRows quantized;
+};
+
+} // namespace
+
+/// Packs and writes all of \p tasks on \p threads threads; the first failure stops them.
+static Status writeWeights(const std::vector<WeightTask> &tasks, llmrt::PlanWriter &writer,
+                           uint32_t segment, unsigned threads, Progress &progress) {
+  struct Turn {
+    size_t task;
+    uint64_t begin, end;
+  };
+  std::vector<Turn> turns;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    uint64_t tiles = (tasks[i].rows + kTileRows - 1) / kTileRows;
+    for (uint64_t begin = 0; begin < tiles; begin += kTilesATurn)
+      turns.push_back({i, begin, std::min(tiles, begin + kTilesATurn)});
+  }
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  Status failure;
+  auto work = [&] {
+    TileWriter tiles(writer, segment);
+    for (size_t i; (i = next.fetch_add(1)) < turns.size();) {
+      const Turn &turn = turns[i];
+      const WeightTask &task = tasks[turn.task];
+      if (Status status = tiles.write(task, turn.begin, turn.end); !status) {
+        std::lock_guard lock(mutex);
+        if (failure.isOk())
+          failure = status;
+        next = turns.size();
+        return;
+      }
+      progress.advance((turn.end - turn.begin) * kTileRows * task.columns);
+    }
+  };
+  std::vector<std::thread> pool;
+  for (unsigned i = 1; i < threads; ++i)
+    pool.emplace_back(work);
+  work();
+  for (std::thread &thread : pool)
+    thread.join();
+  return failure;
+}
+
+Status llmc::writePlan(plan::ProgramOp program, const ModelFiles &files, const PlanExtras &extras,
+                       const std::string &path, const EmitOptions &options, Progress &progress) {
+  LLMRT_ASSIGN_OR_RETURN(std::unique_ptr<fbs::PlanT> head, buildHead(program, extras));
+  std::vector<WeightTask> tasks;
+  uint64_t size = 0, values = 0;
+  size_t index = 0;
+  for (plan::WeightOp op : program.getOps<plan::WeightOp>()) {
+    const fbs::WeightT &weight = *head->weights[index++];
+    LLMRT_ASSIGN_OR_RETURN(WeightView view, readableWeight(op.getSource(), files));
+    tasks.push_back({std::move(view), weightFormat(op.getFormatAttr()), weight.rows,
+                     weight.columns, weight.offset, weight.size});
+    size = std::max(size, weight.offset + weight.size);
+    values += weight.rows * weight.columns;
+  }
+
+  LLMRT_ASSIGN_OR_RETURN(std::unique_ptr<llmrt::PlanWriter> writer,
+                         llmrt::PlanWriter::create(path));
+  auto bytes = [](const std::string &s) {
+    return std::span(reinterpret_cast<const uint8_t *>(s.data()), s.size());
+  };
+  for (const CodeImage &code : extras.code) {
+    LLMRT_ASSIGN_OR_RETURN(
+        uint32_t segment,
+        writer->addSegment(fbs::SegmentKind::Code, "code." + code.level, bytes(code.bytes)));
+    auto module = std::make_unique<fbs::CodeModuleT>();
+    module->level = code.level;
+    module->segment = segment;
+    module->kernel_abi = LLMRT_KERNEL_ABI;
+    head->modules.push_back(std::move(module));
+  }
+  if (!extras.tokenizerBlob.empty()) {
+    LLMRT_ASSIGN_OR_RETURN(uint32_t segment,
+                           writer->addSegment(fbs::SegmentKind::Tokenizer, "tokenizer",
+                                              bytes(extras.tokenizerBlob)));
+    head->text->tokenizer_segment = static_cast<int32_t>(segment);
+  }
+  LLMRT_ASSIGN_OR_RETURN(uint32_t segment,
+                         writer->addSegment(fbs::SegmentKind::Weights, "weights", size));
+  for (auto &weight : head->weights)
+    weight->segment = segment;
+  progress.begin("weights", values);
+  LLMRT_RETURN_IF_ERROR(writeWeights(tasks, *writer, segment, options.threads, progress));
+  // A file that shrank while it was read would have left zeros behind.
+  for (size_t i = 0; i < files.size(); ++i)
+    LLMRT_RETURN_IF_ERROR(files[i].checkStillWhole());
+  progress.begin("write");
+  return writer->finish(*head);
+}

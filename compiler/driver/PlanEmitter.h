@@ -1,0 +1,45 @@
+//===- PlanEmitter.h - from the plan dialect to a plan file --------------------------===//
+#ifndef LLMC_COMPILER_DRIVER_PLANEMITTER_H
+#define LLMC_COMPILER_DRIVER_PLANEMITTER_H
+
+#include "compiler/driver/Progress.h"
+#include "compiler/driver/WeightExpression.h"
+#include "dialects/plan/PlanDialect.h"
+#include "runtime/plan/plan_generated.h"
+
+#include <functional>
+
+namespace llmc {
+
+/// Machine code of one level, as it goes into the plan.
+struct CodeImage {
+  std::string level;
+  std::string bytes;
+};
+
+/// What a plan holds besides the program.
+struct PlanExtras {
+  std::vector<CodeImage> code;
+  std::vector<uint64_t> scratchBytes; ///< of each kernel, in the program's order
+  std::string tokenizerBlob;          ///< empty: no tokenizer
+  llmrt::fbs::TextT text;
+  llmrt::fbs::ProvenanceT provenance;
+  llmrt::fbs::ElementType activations = llmrt::fbs::ElementType::F32;
+};
+
+struct EmitOptions {
+  unsigned threads = 1;
+};
+
+/// Fills the head of a plan from \p program: all that does not need the weights' values.
+llmrt::Result<std::unique_ptr<llmrt::fbs::PlanT>> buildHead(plan::ProgramOp program,
+                                                            const PlanExtras &extras);
+
+/// Writes the plan to \p path: quantizes and packs weight by weight from the mapped \p files, a few
+/// rows at a time, on EmitOptions::threads threads; the bytes do not depend on their number.
+llmrt::Status writePlan(plan::ProgramOp program, const ModelFiles &files, const PlanExtras &extras,
+                        const std::string &path, const EmitOptions &options, Progress &progress);
+
+} // namespace llmc
+
+#endif // LLMC_COMPILER_DRIVER_PLANEMITTER_H
