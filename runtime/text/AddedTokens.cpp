@@ -100,14 +100,15 @@ std::vector<Segment> AddedTokens::cut(std::string_view text, bool specialAsText)
     if (token.singleWord && (wordBefore(text, begin) || wordAfter(text, end)))
       continue;
     if (token.lstrip)
-      begin = spaceBegin(text, std::min(done, begin), begin);
+      begin = std::max(done, spaceBegin(text, std::min(done, begin), begin));
     if (token.rstrip)
       end = spaceEnd(text, end);
-    begin = std::max(begin, std::min(done, end));
+    if (begin >= end) // all of it is the white space that the token before took along
+      continue;
     if (done < begin)
       segments.push_back({{done, begin}, std::nullopt});
     segments.push_back({{begin, end}, found->entry->index});
-    done = end;
+    done = std::max(done, end);
   }
   if (done < text.size())
     segments.push_back({{done, text.size()}, std::nullopt});

@@ -105,7 +105,8 @@ Result<Normalizer> Normalizer::create(std::vector<PipelineStep> specs) {
   return normalizer;
 }
 
-Result<std::string> Normalizer::apply(std::string_view input, PatternScratch &scratch) const {
+Result<std::string> Normalizer::apply(std::string_view input, PatternScratch &scratch,
+                                      bool &startKept) const {
   std::string text(input);
   for (const Step &step : steps) {
     switch (step.spec.kind) {
@@ -125,13 +126,27 @@ Result<std::string> Normalizer::apply(std::string_view input, PatternScratch &sc
       text = lowercaseUnicode(text);
       break;
     case StepKind::StripAccents:
+      startKept &= text.empty() || !isUnicodeMark(decodeUtf8(text, 0).codePoint);
       text = stripMarks(text);
       break;
     case StepKind::Strip:
+      startKept &=
+          !step.spec.left || text.empty() || !isUnicodeSpace(decodeUtf8(text, 0).codePoint);
       text = stripSpace(text, step.spec.left, step.spec.right);
       break;
     case StepKind::Replace: {
-      LLMRT_ASSIGN_OR_RETURN(text, replaceMatches(text, step.pattern, step.spec.content, scratch));
+      std::string before = std::move(text);
+      LLMRT_ASSIGN_OR_RETURN(text,
+                             replaceMatches(before, step.pattern, step.spec.content, scratch));
+      // With nothing in their place, replaced characters at the start are gone.
+      if (startKept && step.spec.content.empty() && text.size() < before.size()) {
+        std::optional<Span> first;
+        LLMRT_RETURN_IF_ERROR(step.pattern.forEachMatch(before, scratch, [&](Span match) {
+          if (!first && !match.empty())
+            first = match;
+        }));
+        startKept = !first || first->begin > 0;
+      }
       break;
     }
     case StepKind::Prepend:

@@ -13,7 +13,8 @@ public:
   /// Compiles the steps' patterns; Unsupported names one that PCRE2 can't express.
   static Result<Normalizer> create(std::vector<PipelineStep> steps);
   bool empty() const { return steps.empty(); }
-  Result<std::string> apply(std::string_view text, PatternScratch &scratch) const;
+  /// \p startKept is cleared when the first characters of \p text were removed.
+  Result<std::string> apply(std::string_view text, PatternScratch &scratch, bool &startKept) const;
 
 private:
   struct Step {

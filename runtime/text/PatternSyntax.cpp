@@ -2,6 +2,7 @@
 
 #include "runtime/text/Utf8.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,38 @@ namespace {
 
 constexpr std::string_view kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
+
+/// `\w` outside of brackets.
+constexpr std::string_view kWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+
+/// What Oniguruma's POSIX brackets mean; the body of a class, or nothing.
+std::string_view posixClass(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
+      {"alpha", R"(\p{Alphabetic})"}, {"alnum", R"(\p{Alphabetic}\p{Nd})"},
+      {"upper", R"(\p{Uppercase})"},  {"lower", R"(\p{Lowercase})"},
+      {"digit", R"(\p{Nd})"},         {"punct", R"(\p{P}\p{S})"},
+      {"space", kClassSpace},         {"blank", R"(\p{Zs}\x{9})"},
+      {"cntrl", R"(\p{Cc})"},         {"xdigit", "0-9a-fA-F"},
+      {"ascii", R"(\x{0}-\x{7f})"},   {"word", kClassWord}};
+  for (auto [known, body] : kClasses)
+    if (name == known)
+      return body;
+  return {};
+}
+
+/// Whether \p{name} must be a script: it is no general category and no binary property.
+bool isScript(std::string_view name) {
+  if (name.size() <= 2)
+    return false;
+  for (std::string_view known :
+       {"Any", "Alphabetic", "Alpha", "Uppercase", "Upper", "Lowercase", "Lower", "White_Space",
+        "Space", "Emoji", "Emoji_Presentation", "Emoji_Modifier", "Emoji_Modifier_Base",
+        "Emoji_Component", "Extended_Pictographic", "ASCII", "Ideographic"})
+    if (name == known)
+      return false;
+  return true;
+}
 
 class Translator {
 public:
@@ -183,8 +216,10 @@ private:
         size_t end = in.find(":]", at);
         if (end == std::string_view::npos)
           return fail("':]' is missing");
-        std::string_view name = in.substr(at, end + 2 - at);
-        out += name == "[:alpha:]" ? std::string_view("\\p{Alphabetic}") : name;
+        std::string_view body = posixClass(in.substr(at + 2, end - at - 2));
+        if (body.empty())
+          return fail("this [: :] class is not supported");
+        out += body;
         at = end + 2;
       } else if (in[at] == '[') {
         return fail("nested character classes are not supported");
@@ -225,10 +260,9 @@ private:
     case 'S':
       return inClass ? emit(kNotSpace) : emitClass(kClassSpace, true);
     case 'w':
-      return emitClass(kClassWord, false);
+      return emitClass(inClass ? kClassWord : kWord, false);
     case 'W':
-      return inClass ? fail("'\\W' in a character class is not supported")
-                     : emitClass(kClassWord, true);
+      return inClass ? fail("'\\W' in a character class is not supported") : emitClass(kWord, true);
     case 'h':
       return emitClass("0-9a-fA-F", false);
     case 'H':
@@ -240,7 +274,7 @@ private:
     case 'B': {
       if (inClass)
         return c == 'b' ? emit("\\x{8}") : fail("'\\B' in a character class");
-      std::string word = "[" + std::string(kClassWord) + "]";
+      std::string word = "[" + std::string(kWord) + "]";
       std::string same = c == 'b' ? "(?!" : "(?=", other = c == 'b' ? "(?=" : "(?!";
       return emit("(?:(?<=" + word + ")" + same + word + ")|(?<!" + word + ")" + other + word +
                   "))");
@@ -254,7 +288,15 @@ private:
       if (at + 2 >= in.size() || in[at + 2] != '{' || end == std::string_view::npos)
         return fail("a property in braces is missing");
       width = end + 1 - at;
-      return emit(in.substr(at, width));
+      std::string_view name = in.substr(at + 3, end - at - 3);
+      bool negated = name.starts_with('^');
+      name.remove_prefix(negated);
+      if (!std::all_of(name.begin(), name.end(), [](char ch) {
+            return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_' || ch == ' ';
+          }))
+        return fail("this property is not supported");
+      return emit("\\" + std::string(1, c) + (negated ? "{^" : "{") +
+                  (isScript(name) ? "sc:" : "") + std::string(name) + "}");
     }
     case 'd':
     case 'D':
@@ -269,7 +311,6 @@ private:
     case 'z':
     case 'Z':
     case 'R':
-    case 'X':
       return inClass ? fail("an escape that a character class can't have") : emit(in.substr(at, 2));
     default:
       if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))

@@ -130,7 +130,6 @@ Result<PieceList> PreTokenizer::apply(std::string text, bool atStart,
       });
     } else if (spec.kind == StepKind::Metaspace) {
       Status failure;
-      bool startKept = atStart && !list.pieces.empty() && list.pieces[0].begin == 0;
       list = rewritePieces(list, [&](std::string_view piece, size_t index) {
         Result<std::string> replaced = replaceMatches(piece, space, spec.content, scratch);
         if (!replaced) {
@@ -138,7 +137,7 @@ Result<PieceList> PreTokenizer::apply(std::string text, bool atStart,
           return std::string();
         }
         bool prefix = spec.scheme == PrefixScheme::Always ||
-                      (spec.scheme == PrefixScheme::First && index == 0 && startKept);
+                      (spec.scheme == PrefixScheme::First && index == 0 && atStart);
         if (prefix && !replaced->starts_with(spec.content))
           replaced->insert(0, spec.content);
         return std::move(*replaced);
@@ -155,6 +154,7 @@ Result<PieceList> PreTokenizer::apply(std::string text, bool atStart,
         LLMRT_RETURN_IF_ERROR(
             splitPiece(list.text, piece, spec, step.pattern, scratch, parts, pieces));
       list.pieces = std::move(pieces);
+      atStart &= !list.pieces.empty() && list.pieces[0].begin == 0;
     }
   }
   return list;

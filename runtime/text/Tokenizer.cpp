@@ -104,7 +104,7 @@ Result<std::string> Tokenizer::serialize() const {
 Status Tokenizer::Impl::encodeText(std::string_view text, bool atStart, Working &work) const {
   std::string normalized;
   if (!normalizer.empty()) {
-    LLMRT_ASSIGN_OR_RETURN(normalized, normalizer.apply(text, work.patterns));
+    LLMRT_ASSIGN_OR_RETURN(normalized, normalizer.apply(text, work.patterns, atStart));
     text = normalized;
   }
   for (const Segment &segment : normalizedTokens.cut(text, work.specialAsText)) {

@@ -130,6 +130,7 @@ Result<std::string> mergeTable(const TokenizerSpec &spec, const TokenTable &tabl
 Result<std::vector<AddedEntry>> addedEntries(const TokenizerSpec &spec, const TokenTable &table) {
   LLMRT_ASSIGN_OR_RETURN(Normalizer normalizer, Normalizer::create(spec.normalizers));
   PatternScratch scratch;
+  bool startKept = true; // of no interest here
   std::vector<AddedEntry> entries;
   std::unordered_set<uint32_t> seen;
   for (const AddedToken &token : spec.added) {
@@ -137,7 +138,7 @@ Result<std::vector<AddedEntry>> addedEntries(const TokenizerSpec &spec, const To
     if (!token.pattern.empty()) {
       entry.pattern = token.pattern;
     } else if (token.normalized) {
-      LLMRT_ASSIGN_OR_RETURN(entry.pattern, normalizer.apply(token.content, scratch));
+      LLMRT_ASSIGN_OR_RETURN(entry.pattern, normalizer.apply(token.content, scratch, startKept));
     }
     if (seen.insert(entry.index).second) // the first of two entries for a token counts
       entries.push_back(std::move(entry));
