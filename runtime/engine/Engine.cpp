@@ -165,8 +165,9 @@ void Engine::applyCancellations() {
     ids.swap(cancelled_);
     anyCancelled_.store(false, std::memory_order_relaxed);
   }
-  auto named = [&](const std::unique_ptr<Sequence> &s) {
-    return std::find(ids.begin(), ids.end(), s->id) != ids.end();
+  auto named = [&, all = std::find(ids.begin(), ids.end(), allRequests) !=
+                         ids.end()](const std::unique_ptr<Sequence> &s) {
+    return all || std::find(ids.begin(), ids.end(), s->id) != ids.end();
   };
   for (std::unique_ptr<Sequence> &sequence : running_)
     if (named(sequence))

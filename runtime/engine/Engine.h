@@ -49,6 +49,8 @@ public:
   Status step();
   /// Ends a request before its next token; unknown ids are ignored. Any thread.
   void cancel(RequestId id);
+  /// As an id for cancel(): every request there is. No request has it.
+  static constexpr RequestId allRequests = 0;
 
   const ModelShape &shape() const { return executor_->shape(); }
   const EngineLimits &limits() const { return limits_; }

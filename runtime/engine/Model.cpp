@@ -1,0 +1,120 @@
+#include "runtime/engine/Model.h"
+
+#include "runtime/text/chat/ApplyChatTemplate.h"
+
+#include <algorithm>
+
+namespace llmrt {
+
+Result<std::shared_ptr<const Model>> Model::open(const std::string &path,
+                                                 const PlanOptions &options) {
+  LLMRT_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Plan::open(path, options));
+  return fromPlan(std::move(plan));
+}
+
+Result<std::shared_ptr<const Model>> Model::fromPlan(std::shared_ptr<const Plan> plan) {
+  return std::shared_ptr<const Model>(new Model(std::move(plan)));
+}
+
+Result<std::shared_ptr<const Tokenizer>> Model::tokenizer() const {
+  std::lock_guard lock(mutex_);
+  if (tokenizer_)
+    return *tokenizer_;
+  auto make = [&]() -> Result<std::shared_ptr<const Tokenizer>> {
+    int32_t segment = plan_->head().text()->tokenizer_segment();
+    if (segment < 0)
+      return invalidArgument(plan_->name() + ": the plan has no tokenizer; compile it with "
+                                             "--tokenizer DIR, or give token ids");
+    Result<std::shared_ptr<Tokenizer>> made =
+        Tokenizer::fromBlob(plan_->segment(static_cast<size_t>(segment)));
+    if (!made)
+      return made.status().withContext(plan_->name() + ": tokenizer");
+    if (Status fits = (*made)->checkVocabulary(plan_->head().model()->vocab_size()); !fits)
+      return fits.withContext(plan_->name() + ": tokenizer");
+    return std::shared_ptr<const Tokenizer>(std::move(*made));
+  };
+  tokenizer_.emplace(make());
+  return *tokenizer_;
+}
+
+Result<int32_t> Model::sampledVocabulary() const {
+  int32_t rows = static_cast<int32_t>(plan_->head().model()->vocab_size());
+  if (!hasTokenizer())
+    return rows;
+  LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
+  return std::min(rows, tokenizer->vocabSize());
+}
+
+Result<std::vector<int32_t>> Model::encodePrompt(std::string_view text) const {
+  LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
+  LLMRT_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer->encode(text));
+  if (ids.empty() && tokenizer->bosId() && text.empty() && tokenizer->addsPrefix())
+    ids.push_back(*tokenizer->bosId());
+  if (ids.empty())
+    return invalidArgument("the prompt is empty, and this model has no token to begin a text with");
+  return ids;
+}
+
+Result<std::string> Model::applyChatTemplate(const std::vector<ChatMessage> &messages,
+                                             bool addGenerationPrompt) const {
+  const fbs::Text &text = *plan_->head().text();
+  ChatTemplate *made = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (!hasChatTemplate())
+      return invalidArgument(plan_->name() +
+                             ": the model has no chat template; use a plain prompt");
+    if (!template_)
+      template_.emplace(ChatTemplate::parse(text.chat_template()->str()));
+    if (!*template_)
+      return template_->status().withContext(plan_->name() + ": chat template");
+    made = &**template_;
+  }
+  auto list = nlohmann::ordered_json::array();
+  for (const ChatMessage &message : messages)
+    list.push_back({{"role", message.role}, {"content", message.content}});
+  ApplyOptions options;
+  options.addGenerationPrompt = addGenerationPrompt;
+  options.bosToken = text.bos_token()->str();
+  options.eosToken = text.eos_token()->str();
+  Result<std::string> rendered = llmrt::applyChatTemplate(*made, list, options);
+  if (!rendered)
+    return rendered.status().withContext("chat template");
+  return rendered;
+}
+
+Result<std::vector<int32_t>> Model::encodeChat(std::string_view text) const {
+  LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
+  LLMRT_ASSIGN_OR_RETURN(
+      std::vector<int32_t> ids,
+      tokenizer->encode(text, EncodeOptions{.parseSpecial = true, .addSpecial = false}));
+  if (ids.empty())
+    return invalidArgument("the chat template made an empty text of these messages");
+  return ids;
+}
+
+Result<std::vector<int32_t>> Model::endIds() const {
+  const auto *listed = plan_->head().text()->generation()->stop_ids();
+  std::vector<int32_t> ids(listed->begin(), listed->end());
+  if (ids.empty() && hasTokenizer()) {
+    LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
+    if (std::optional<int32_t> end = tokenizer->eosId())
+      ids.push_back(*end);
+  }
+  return ids;
+}
+
+SamplingParams Model::samplingDefaults() const {
+  const fbs::GenerationDefaults &defaults = *plan_->head().text()->generation();
+  SamplingParams params;
+  params.repetitionPenalty = defaults.repetition_penalty();
+  if (!defaults.do_sample())
+    return params;
+  params.temperature = defaults.temperature();
+  params.topK = defaults.top_k();
+  params.topP = defaults.top_p();
+  params.minP = defaults.min_p();
+  return params;
+}
+
+} // namespace llmrt

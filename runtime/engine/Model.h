@@ -1,0 +1,66 @@
+//===- Model.h - a plan with its tokenizer and chat template ----------------===//
+//
+// What the C API and the tools open. The tokenizer and the template are made when first asked
+// for, so a caller that works with token ids doesn't wait for them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_ENGINE_MODEL_H
+#define LLMRT_ENGINE_MODEL_H
+
+#include "runtime/decode/SamplingParams.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/text/Tokenizer.h"
+#include "runtime/text/chat/ChatTemplate.h"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llmrt {
+
+struct ChatMessage {
+  std::string role, content;
+};
+
+/// All members are const and may be called from any number of threads.
+class Model {
+public:
+  static Result<std::shared_ptr<const Model>> open(const std::string &path,
+                                                   const PlanOptions &options = {});
+  static Result<std::shared_ptr<const Model>> fromPlan(std::shared_ptr<const Plan> plan);
+
+  const std::shared_ptr<const Plan> &plan() const { return plan_; }
+  bool hasTokenizer() const { return plan_->head().text()->tokenizer_segment() >= 0; }
+  bool hasChatTemplate() const { return plan_->head().text()->chat_template()->size() > 0; }
+
+  /// An error where the plan has none, saying how to make one that has.
+  Result<std::shared_ptr<const Tokenizer>> tokenizer() const;
+  /// Ids that may be drawn: those that the tokenizer has, or every row of the logits.
+  Result<int32_t> sampledVocabulary() const;
+  /// Text of a prompt to ids; an empty text gives the beginning token where the model has one and
+  /// an error otherwise.
+  Result<std::vector<int32_t>> encodePrompt(std::string_view text) const;
+  /// The conversation as the model's own template writes it, to be encoded by encodeChat.
+  Result<std::string> applyChatTemplate(const std::vector<ChatMessage> &messages,
+                                        bool addGenerationPrompt) const;
+  /// The template's text to ids: control tokens that it holds become tokens, nothing is put around.
+  Result<std::vector<int32_t>> encodeChat(std::string_view text) const;
+
+  /// Tokens that end an answer: the plan's, and the tokenizer's end token.
+  Result<std::vector<int32_t>> endIds() const;
+  /// What the model's files recommend for sampling; greedy where they say so.
+  SamplingParams samplingDefaults() const;
+
+private:
+  explicit Model(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  std::shared_ptr<const Plan> plan_;
+  mutable std::mutex mutex_;
+  mutable std::optional<Result<std::shared_ptr<const Tokenizer>>> tokenizer_;
+  mutable std::optional<Result<ChatTemplate>> template_;
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_ENGINE_MODEL_H

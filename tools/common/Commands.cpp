@@ -1,0 +1,278 @@
+#include "tools/common/Commands.h"
+
+#include "tools/common/Bench.h"
+#include "tools/common/Inspect.h"
+#include "tools/common/Run.h"
+#include "tools/common/Verify.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+namespace llmc::tools {
+
+namespace {
+
+/// Resolves the path, then calls \p run with it; the exit status goes to \p status.
+template <typename Run>
+void whenCalled(CLI::App &command, std::shared_ptr<std::string> path, PlanResolver resolve,
+                int &status, Run run) {
+  command.callback([=, &status] {
+    llmrt::Result<std::string> plan = resolve(*path);
+    if (!plan) {
+      std::cerr << "error: " << plan.status().message() << std::endl;
+      status = 1;
+      return;
+    }
+    status = run(*plan);
+  });
+}
+
+std::shared_ptr<std::string> addPlan(CLI::App &command, const char *what) {
+  auto path = std::make_shared<std::string>();
+  command.add_option("plan", *path, what)->required()->type_name("PLAN");
+  return path;
+}
+
+void addMachineFlags(CLI::App &command, unsigned &threads) {
+  command
+      .add_option("-t,--threads", threads,
+                  "threads; default: the cores that affinity, the container's quota and "
+                  "OMP_NUM_THREADS allow")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N")
+      ->group("Machine");
+}
+
+void addStepFlags(CLI::App &command, int64_t &batchedTokens, int64_t &blockSize) {
+  command
+      .add_option("--max-num-batched-tokens", batchedTokens,
+                  "new tokens a step at most: the chunk of a long prompt; default 512")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->group("Machine");
+  command
+      .add_option("--block-size", blockSize,
+                  "tokens a block of the KV cache, a multiple of 16; default the plan's")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->group("Machine");
+}
+
+} // namespace
+
+PlanResolver plansOnly() {
+  return [](const std::string &path) -> llmrt::Result<std::string> { return path; };
+}
+
+CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status) {
+  CLI::App *run = app.add_subcommand("run", "write text with a model");
+  run->footer("The text goes to stdout as it comes, a line with the speeds to stderr.\n"
+              "Sampling that is not set follows the model's own recommendation.\n\n"
+              "  run m.plan -p \"Once upon a time\" -n 64\n"
+              "  run m.plan -p \"What is a compiler?\" --chat --temperature 0.7 --seed 1\n"
+              "  run m.plan --prompt-ids 1,2,3 --temperature 0 --json");
+  auto path = addPlan(*run, "the model, compiled");
+  auto o = std::make_shared<RunOptions>();
+
+  auto *text = run->add_option("-p,--prompt", o->prompt, "the text to go on with")
+                   ->type_name("TEXT")
+                   ->group("Prompt");
+  run->add_option("--prompt-ids", o->promptIds, "token ids instead of a text: 1,2,3")
+      ->delimiter(',')
+      ->type_name("IDS")
+      ->group("Prompt")
+      ->excludes(text);
+  run->add_flag("--chat", o->chat, "the text is a user's message to a chat model")->group("Prompt");
+  run->add_option("--system", o->system, "with --chat: the system's message")
+      ->type_name("TEXT")
+      ->group("Prompt");
+
+  run->add_option("-n,--max-tokens,--predict", o->newTokens,
+                  "new tokens at most; -1: until the context is full")
+      ->check(CLI::Range(int64_t(-1), INT64_MAX))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Output");
+  run->add_option("--stop", o->stop, "text that ends the output; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->group("Output");
+  run->add_flag("--ignore-eos", o->ignoreEos, "go on after an end token, which is output like any")
+      ->group("Output");
+  run->add_option("--logprobs", o->logprobs,
+                  "with --json: log-probabilities of each token and of the N likeliest")
+      ->check(CLI::Range(0, 20))
+      ->type_name("N")
+      ->group("Output");
+  run->add_option("--logits-out", o->logitsOut,
+                  "write the logits of every prompt position: f32 [tokens, vocabulary]")
+      ->type_name("FILE.npy")
+      ->group("Output");
+  run->add_flag("--json", o->json, "print one JSON object: ids, text, finish_reason, timings")
+      ->group("Output");
+
+  run->add_option("--temperature", o->temperature, "0: always the likeliest token")
+      ->type_name("T")
+      ->group("Sampling");
+  run->add_option("--top-k", o->topK, "only the K likeliest tokens; 0: all")
+      ->type_name("K")
+      ->group("Sampling");
+  run->add_option("--top-p", o->topP, "only the likeliest tokens that together reach P")
+      ->type_name("P")
+      ->group("Sampling");
+  run->add_option("--min-p", o->minP, "only tokens at least P times as likely as the likeliest")
+      ->type_name("P")
+      ->group("Sampling");
+  run->add_option("--repetition-penalty,--repeat-penalty", o->repetitionPenalty,
+                  "above 1: tokens of prompt and output become less likely")
+      ->type_name("R")
+      ->group("Sampling");
+  run->add_option("--presence-penalty", o->presencePenalty,
+                  "taken from the logits of tokens of the output")
+      ->type_name("X")
+      ->group("Sampling");
+  run->add_option("--frequency-penalty", o->frequencyPenalty,
+                  "the same for each time they stand there")
+      ->type_name("X")
+      ->group("Sampling");
+  run->add_option("-s,--seed", o->seed, "the same seed gives the same text")
+      ->type_name("S")
+      ->capture_default_str()
+      ->group("Sampling");
+
+  addMachineFlags(*run, o->threads);
+  addStepFlags(*run, o->maxBatchedTokens, o->blockSize);
+  run->add_option("--activations", o->activations,
+                  "refuse a plan that was not compiled with these activations")
+      ->check(CLI::IsMember({"f32", "int8"}))
+      ->type_name("TYPE")
+      ->group("Machine");
+  whenCalled(*run, path, std::move(resolve), status,
+             [o](const std::string &plan) { return runMain(plan, *o, std::cout, std::cerr); });
+  return run;
+}
+
+CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
+  CLI::App *bench = app.add_subcommand("bench", "measure a plan's speed");
+  bench->footer(
+      "Greedy decoding, end tokens ignored, a new pseudo-random prompt for every call.\n\n"
+      "  bench m.plan -p 128,512 -n 64 --depth 128 -b 4,8 -t 2");
+  auto path = addPlan(*bench, "the model, compiled");
+  auto o = std::make_shared<BenchOptions>();
+  auto tokens = CLI::Range(int64_t(1), int64_t(1) << 30);
+  bench->add_option("-p,--n-prompt", o->prompts, "tokens of the prompts to prefill, a test each")
+      ->delimiter(',')
+      ->check(tokens)
+      ->type_name("N,...")
+      ->capture_default_str()
+      ->group("Tests");
+  bench->add_option("-n,--n-gen", o->newTokens, "tokens to decode; 0: no decode tests")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Tests");
+  bench->add_option("-d,--depth", o->depth, "tokens in the cache before decoding")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Tests");
+  bench->add_option("-b,--batches", o->batches, "decode this many sequences at once, a test each")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->type_name("N,...")
+      ->group("Tests");
+  bench
+      ->add_option("-r,--repetitions", o->repetitions,
+                   "of each test, the median counts; default 3 for prompts up to 128 tokens, 2 for "
+                   "longer ones, 1 for decoding")
+      ->check(tokens)
+      ->type_name("N")
+      ->group("Tests");
+  addMachineFlags(*bench, o->threads);
+  addStepFlags(*bench, o->maxBatchedTokens, o->blockSize);
+  bench
+      ->add_flag("--measure", o->measure,
+                 "measure this machine's limits for the roofline, instead of defaults")
+      ->group("Machine");
+  bench->add_flag("--json", o->json, "print a JSON object: prefill<N>, decode, batch<B>, load_s")
+      ->group("Output");
+  whenCalled(*bench, path, std::move(resolve), status,
+             [o](const std::string &plan) { return benchMain(plan, *o, std::cout, std::cerr); });
+  return bench;
+}
+
+CLI::App *addInspectCommand(CLI::App &app, PlanResolver resolve, int &status) {
+  CLI::App *inspect = app.add_subcommand("inspect", "show what a plan holds, needs and can reach");
+  auto path = addPlan(*inspect, "the plan");
+  auto o = std::make_shared<InspectOptions>();
+  inspect->add_flag("--json", o->json, "print one JSON object")->group("Output");
+  inspect->add_option("--context", o->context, "tokens in the cache when a token is decoded")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Prediction");
+  inspect->add_option("--prompt", o->prompt, "tokens of the prompt")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Prediction");
+  inspect->add_flag("--measure", o->measure, "measure this machine's limits, instead of defaults")
+      ->group("Prediction");
+  auto limit = [&](const char *flag, double &value, const char *what) {
+    inspect->add_option(flag, value, what)
+        ->check(CLI::PositiveNumber)
+        ->type_name("X")
+        ->group("Prediction");
+  };
+  limit("--bandwidth", o->bandwidth, "bytes a second that the memory gives");
+  limit("--int-operations", o->intOperations, "int8 operations a second");
+  limit("--float-operations", o->floatOperations, "f32 operations a second");
+  addMachineFlags(*inspect, o->threads);
+  whenCalled(*inspect, path, std::move(resolve), status,
+             [o](const std::string &plan) { return inspectMain(plan, *o, std::cout, std::cerr); });
+  return inspect;
+}
+
+CLI::App *addVerifyCommand(CLI::App &app, int &status) {
+  CLI::App *verify =
+      app.add_subcommand("verify", "check every part of a plan, weights and code too");
+  auto path = addPlan(*verify, "the plan");
+  whenCalled(*verify, path, plansOnly(), status,
+             [](const std::string &plan) { return verifyMain(plan, std::cout, std::cerr); });
+  return verify;
+}
+
+void readFlagsFromEnvironment(CLI::App &command) {
+  for (CLI::Option *option : command.get_options()) {
+    if (option->get_lnames().empty() || option->get_lnames()[0] == "help")
+      continue;
+    std::string name = "LLMC_ARG_" + option->get_lnames()[0];
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    });
+    option->envname(name);
+  }
+}
+
+int runTool(CLI::App &app, int argc, char **argv, int &status) {
+  try {
+    app.parse(argc, argv);
+    return status;
+  } catch (const CLI::Success &help) { // --help, --version
+    return app.exit(help);
+  } catch (const CLI::ParseError &error) {
+    std::string program = app.get_name();
+    for (const CLI::App *called : app.get_subcommands())
+      program += " " + called->get_name();
+    std::cerr << "error: " << error.what() << "\nSee " << program << " --help." << std::endl;
+    return 2;
+  } catch (const std::bad_alloc &) {
+    std::cerr << "error: out of memory" << std::endl;
+  } catch (const std::exception &error) {
+    std::cerr << "error: unexpected: " << error.what() << std::endl;
+  }
+  return 1;
+}
+
+} // namespace llmc::tools
