@@ -73,10 +73,11 @@ KERNEL_INLINE F32x16 gelu(F32x16 x) {
   return x < splat(0.0f) ? y : x - y;
 }
 
-/// The tanh form: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
+/// The tanh form: x (1 + tanh z) / 2 with z = sqrt(2/pi) (x + 0.044715 x^3), which is
+/// x / (1 + e^(-2 z)): negative x keep their relative precision.
 KERNEL_INLINE F32x16 geluTanh(F32x16 x) {
-  F32x16 inner = 0.79788456f * fma(0.044715f * x, x * x, x);
-  return 0.5f * x * (1.0f + tanh(inner));
+  F32x16 z = 0.79788456f * fma(0.044715f * x, x * x, x);
+  return x / (1.0f + exp(-2.0f * z));
 }
 
 /// \p activation is a constant after inlining: one of Activation.

@@ -1,0 +1,250 @@
+//===- AttentionTest.cpp - paged attention ------------------------------------===//
+#include "codegen/cpu/kernels/reference/Reference.h"
+#include "test/unit/codegen/KernelRunner.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+struct Shape {
+  int64_t heads, kvHeads, keySize, valueSize, window = 0, element = 0;
+  double softcap = 0;
+};
+
+float rounded(float x, int64_t element) {
+  if (element == 1)
+    return static_cast<float>(static_cast<_Float16>(x));
+  if (element == 2) {
+    uint32_t bits = std::bit_cast<uint32_t>(x);
+    return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+  }
+  return x;
+}
+void put(uint8_t *p, int64_t element, float x) {
+  if (element == 0)
+    std::memcpy(p, &x, 4);
+  else {
+    uint16_t bits = element == 1 ? std::bit_cast<uint16_t>(static_cast<_Float16>(x))
+                                 : static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
+    std::memcpy(p, &bits, 2);
+  }
+}
+
+/// The keys, values and queries of some sequences; a step may take any span of their tokens.
+struct Sequences {
+  Shape shape;
+  std::vector<int64_t> lengths;
+  std::vector<std::vector<float>> q, k, v; ///< [length][heads][size]
+
+  Sequences(Shape s, std::vector<int64_t> n) : shape(s), lengths(std::move(n)) {
+    std::mt19937 rng(31);
+    for (int64_t length : lengths) {
+      q.push_back(randomFloats(rng, length * s.heads * s.keySize, -2, 2));
+      k.push_back(randomFloats(rng, length * s.kvHeads * s.keySize, -1, 1));
+      v.push_back(randomFloats(rng, length * s.kvHeads * s.valueSize, -1, 1));
+      for (std::vector<float> *x : {&k.back(), &v.back()})
+        for (float &f : *x)
+          f = rounded(f, s.element);
+    }
+  }
+};
+
+struct Span {
+  int64_t sequence, begin, end;
+};
+
+/// Runs one step over \p spans; returns [sequence, position] -> [heads][valueSize]. Memory that no
+/// token up to the end of a span wrote holds NaNs.
+using Outputs = std::map<std::pair<int64_t, int64_t>, std::vector<float>>;
+Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vector<Span> &spans,
+               int64_t blockTokens, int64_t queryTile, int64_t pieces = 1) {
+  const Shape &h = s.shape;
+  const int64_t bytes = h.element == 0 ? 4 : 2, sizes = h.keySize + h.valueSize;
+  const int64_t prefix = 24, perToken = prefix + h.kvHeads * sizes * bytes;
+  int64_t maxBlocks = 0, blocks = 0;
+  for (int64_t length : s.lengths)
+    maxBlocks = std::max(maxBlocks, (length + blockTokens - 1) / blockTokens);
+  std::vector<int32_t> table, positions, starts = {0}, context, tileSeq, tileStart, tileCount;
+  for (const Span &span : spans)
+    blocks += (span.end + blockTokens - 1) / blockTokens;
+  std::vector<int32_t> free(blocks); // a scattered order
+  std::iota(free.begin(), free.end(), 0);
+  std::shuffle(free.begin(), free.end(), std::mt19937(4));
+  Buffer pool(blocks * blockTokens * perToken);
+  LlmrtStep step{};
+  step.kv = pool.data(), step.blockTokens = blockTokens, step.blockBytes = blockTokens * perToken;
+  std::vector<float> q;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const Span &span = spans[i];
+    for (int64_t b = 0; b < maxBlocks; ++b) {
+      const bool isUsed = b * blockTokens < span.end;
+      table.push_back(isUsed ? free.back() : -1000000); // reading one that isn't there faults
+      if (isUsed)
+        free.pop_back();
+    }
+    for (int64_t p = 0; p < span.end; ++p) {
+      const int64_t block = table[i * maxBlocks + p / blockTokens], at = p % blockTokens;
+      uint8_t *layer = pool.data() + block * step.blockBytes + blockTokens * prefix;
+      for (int64_t g = 0; g < h.kvHeads; ++g) {
+        uint8_t *keys = layer + g * blockTokens * sizes * bytes;
+        uint8_t *values = keys + blockTokens * h.keySize * bytes;
+        for (int64_t d = 0; d < h.keySize; ++d)
+          put(keys + (at / 16 * h.keySize * 16 + d * 16 + at % 16) * bytes, h.element,
+              s.k[span.sequence][(p * h.kvHeads + g) * h.keySize + d]);
+        for (int64_t d = 0; d < h.valueSize; ++d)
+          put(values + (at * h.valueSize + d) * bytes, h.element,
+              s.v[span.sequence][(p * h.kvHeads + g) * h.valueSize + d]);
+      }
+    }
+    for (int64_t p = span.begin; p < span.end; ++p) {
+      if ((p - span.begin) % queryTile == 0) {
+        tileSeq.push_back(i);
+        tileStart.push_back(positions.size());
+        tileCount.push_back(std::min(queryTile, span.end - p));
+      }
+      positions.push_back(p);
+    }
+    auto from = s.q[span.sequence].begin();
+    q.insert(q.end(), from + span.begin * h.heads * h.keySize,
+             from + span.end * h.heads * h.keySize);
+    starts.push_back(positions.size());
+    context.push_back(span.end);
+  }
+  step.T = positions.size(), step.S = spans.size(), step.Q = tileSeq.size();
+  step.positions = positions.data(), step.queryStart = starts.data();
+  step.contextLen = context.data(), step.blockTable = table.data(), step.maxBlocks = maxBlocks;
+  step.tileSeq = tileSeq.data(), step.tileStart = tileStart.data();
+  step.tileCount = tileCount.data();
+  Buffer qb = Buffer::of(q), y(positions.size() * h.heads * h.valueSize * 4);
+  kernel.run(step, {qb.data(), y.data()}, step.Q * h.kvHeads, {prefix}, pieces);
+  EXPECT_TRUE(y.guardIsIntact());
+  Outputs out;
+  int64_t t = 0;
+  for (const Span &span : spans)
+    for (int64_t p = span.begin; p < span.end; ++p, ++t)
+      out[{span.sequence, p}] = {y.floats() + t * h.heads * h.valueSize,
+                                 y.floats() + (t + 1) * h.heads * h.valueSize};
+  return out;
+}
+
+CompiledKernel compile(const Shape &s, CpuLevel level, int64_t queryTile) {
+  return CompiledKernel("attention",
+                        {{"heads", s.heads},
+                         {"kv_heads", s.kvHeads},
+                         {"key_size", s.keySize},
+                         {"value_size", s.valueSize},
+                         {"scale", 1 / std::sqrt(double(s.keySize))},
+                         {"softcap", s.softcap},
+                         {"window", s.window},
+                         {"kv_element", s.element},
+                         {"query_tile", queryTile}},
+                        level);
+}
+
+void expectReference(const Sequences &s, const Outputs &outputs, double tolerance) {
+  const Shape &h = s.shape;
+  for (const auto &[where, out] : outputs) {
+    auto [sequence, p] = where;
+    const int64_t lo = h.window ? std::max<int64_t>(0, p - h.window + 1) : 0;
+    for (int64_t head = 0; head < h.heads; ++head) {
+      const int64_t g = head / (h.heads / h.kvHeads);
+      std::vector<float> k, v;
+      for (int64_t t = lo; t <= p; ++t) {
+        auto kt = s.k[sequence].begin() + (t * h.kvHeads + g) * h.keySize;
+        auto vt = s.v[sequence].begin() + (t * h.kvHeads + g) * h.valueSize;
+        k.insert(k.end(), kt, kt + h.keySize);
+        v.insert(v.end(), vt, vt + h.valueSize);
+      }
+      std::span<const float> q(&s.q[sequence][(p * h.heads + head) * h.keySize], h.keySize);
+      std::vector<double> want = reference::attend(q, k, v, p - lo + 1, h.valueSize,
+                                                   1 / std::sqrt(double(h.keySize)), h.softcap);
+      for (int64_t i = 0; i < h.valueSize; ++i)
+        ASSERT_NEAR(out[head * h.valueSize + i], want[i], tolerance)
+            << "sequence " << sequence << " position " << p << " head " << head << " at " << i;
+    }
+  }
+}
+
+class AttentionShapes : public testing::TestWithParam<Shape> {};
+
+TEST_P(AttentionShapes, MatchesReferenceAndIsInvariant) {
+  const Shape shape = GetParam();
+  Sequences s(shape, {150, 65, 17, 1});
+  const std::vector<Span> whole = {{0, 0, 150}, {1, 0, 65}, {2, 0, 17}, {3, 0, 1}};
+  std::vector<Outputs> perLevel;
+  for (CpuLevel level : runnableLevels()) {
+    CompiledKernel tile8 = compile(shape, level, 8), tile16 = compile(shape, level, 16);
+    Outputs base = attend(tile8, s, whole, 16, 8);
+    expectReference(s, base, 2e-5);
+    EXPECT_EQ(attend(tile8, s, whole, 64, 8, 3), base) << "block size, task split";
+    EXPECT_EQ(attend(tile16, s, whole, 16, 16), base) << "query tile";
+    // Decode steps and odd chunks, mixed with other sequences.
+    for (Span span : {Span{0, 149, 150}, {0, 63, 64}, {0, 64, 65}, {0, 128, 129}, {0, 70, 93}}) {
+      Outputs part = attend(tile8, s, {{2, 3, 9}, span, {1, 64, 65}}, 16, 8);
+      for (const auto &[where, out] : part)
+        ASSERT_EQ(out, base[where]) << "position " << where.second;
+    }
+    perLevel.push_back(base);
+  }
+  for (const Outputs &o : perLevel)
+    EXPECT_EQ(o, perLevel.front());
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, AttentionShapes,
+                         testing::Values(Shape{9, 3, 64, 64}, Shape{4, 4, 64, 64},
+                                         Shape{9, 3, 64, 64, 0, 1}, Shape{9, 3, 64, 64, 0, 2},
+                                         Shape{4, 1, 80, 80, 0, 1}, Shape{7, 1, 24, 40},
+                                         Shape{2, 1, 5, 3, 0, 2}, Shape{8, 2, 128, 128, 33},
+                                         Shape{3, 1, 16, 16, 1}, Shape{6, 3, 32, 32, 0, 1, 5.0},
+                                         Shape{5, 1, 20, 256, 100, 2, 2.0}, Shape{16, 2, 96, 112}));
+
+/// Case A01: a window counts the token itself.
+TEST(Attention, WindowCountsTheTokenItself) {
+  for (auto [window, want] : {std::pair<int64_t, double>{3, 4.0}, {1, 5.0}, {100, 2.5}}) {
+    Shape shape{1, 1, 8, 1, window};
+    Sequences s(shape, {6});
+    std::fill(s.q[0].begin(), s.q[0].end(), 0.0f);
+    for (int i = 0; i < 6; ++i)
+      s.v[0][i] = i;
+    CompiledKernel kernel = compile(shape, runnableLevels().front(), 4);
+    for (std::vector<Span> spans : {std::vector<Span>{{0, 0, 6}}, {{0, 4, 6}}, {{0, 5, 6}}})
+      EXPECT_NEAR((attend(kernel, s, spans, 16, 4)[{0, 5}][0]), want, 1e-6);
+  }
+}
+
+/// Case A06: scores 0 and 4, cap 2.
+TEST(Attention, SoftcapOnEveryPath) {
+  Shape shape{1, 1, 1, 1, 0, 0, 2.0};
+  Sequences s(shape, {2});
+  s.q[0] = {1, 1}, s.k[0] = {0, 4}, s.v[0] = {0, 1};
+  CompiledKernel kernel = compile(shape, runnableLevels().front(), 4);
+  for (std::vector<Span> spans : {std::vector<Span>{{0, 0, 2}}, {{0, 1, 2}}})
+    EXPECT_NEAR((attend(kernel, s, spans, 16, 4)[{0, 1}][0]), 0.873034, 1e-6);
+}
+
+/// A NaN in a later token's key and value reaches only queries that see it.
+TEST(Attention, LaterTokensDoNotReachEarlierOnes) {
+  Shape shape{3, 1, 32, 32};
+  Sequences clean(shape, {40}), dirty = clean;
+  for (int64_t i = 0; i < 32; ++i)
+    dirty.k[0][30 * 32 + i] = NAN, dirty.v[0][30 * 32 + i] = INFINITY;
+  CompiledKernel kernel = compile(shape, runnableLevels().front(), 8);
+  Outputs a = attend(kernel, clean, {{0, 0, 40}}, 16, 8);
+  Outputs b = attend(kernel, dirty, {{0, 0, 40}}, 16, 8);
+  for (int64_t p = 0; p < 40; ++p)
+    if (p < 30)
+      EXPECT_EQ((a[{0, p}]), (b[{0, p}])) << p;
+    else
+      EXPECT_TRUE(std::isnan(b[{0, p}][0])) << p;
+}
+
+} // namespace

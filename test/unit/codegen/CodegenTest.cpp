@@ -1,0 +1,236 @@
+//===- CodegenTest.cpp - the object that a plan carries -----------------------===//
+#include "codegen/cpu/kernels/reference/Reference.h"
+#include "test/unit/codegen/EmulatedVnni.h"
+#include "test/unit/codegen/KernelRunner.h"
+
+#include "llvm/Object/ELFObjectFile.h"
+#include "gtest/gtest.h"
+
+#include <map>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+std::vector<KernelSpec> everyKind() {
+  const int64_t one = 1;
+  std::vector<KernelConstant> head = {{"heads", int64_t(9)}, {"kv_heads", int64_t(3)}};
+  return {
+      {"k_embed", "embed", {{"d", int64_t(64)}, {"scale", 1.0}}},
+      {"k_angles", "rope_angles", {{"half", int64_t(32)}, {"scale", 1.0}}},
+      {"k_gather", "rope_gather", {{"half", int64_t(32)}, {"positions", int64_t(99)}}},
+      {"k_rows", "gather_rows", {{"d", int64_t(75)}}},
+      {"k_norm", "norm", {{"d", int64_t(75)}, {"eps", 1e-5}}},
+      {"k_quantize", "quantize", {{"k", int64_t(75)}, {"group", int64_t(32)}}},
+      {"k_gemm",
+       "gemm",
+       {{"k", int64_t(576)},
+        {"n", int64_t(576)},
+        {"w_element", int64_t(4)},
+        {"w_packing", int64_t(2)},
+        {"w_group", int64_t(32)},
+        {"w_scale", one},
+        {"x_int8", one},
+        {"group", int64_t(32)},
+        {"task_tiles", int64_t(4)}}},
+      {"k_append", "rope_append",
+       head + std::vector<KernelConstant>{{"head_size", int64_t(64)},
+                                          {"value_size", int64_t(64)},
+                                          {"rotary", int64_t(64)},
+                                          {"kv_element", one}}},
+      {"k_attention", "attention",
+       head + std::vector<KernelConstant>{{"key_size", int64_t(64)},
+                                          {"value_size", int64_t(64)},
+                                          {"scale", 0.125},
+                                          {"kv_element", one},
+                                          {"query_tile", int64_t(16)}}},
+      {"k_silu", "elementwise", {{"op", std::string("silu_mul")}, {"d", int64_t(75)}}},
+  };
+}
+
+std::string emit(const std::vector<KernelSpec> &specs, CpuLevel level, int optLevel,
+                 const CpuDump &dump = {}) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  auto result = emitCpuObject(mlir::UnknownLoc::get(&context), specs, level, optLevel, dump);
+  return failed(result) ? "" : result->bytes;
+}
+
+/// Every kind at every level: exported, nothing undefined, nothing needed, the same bytes twice.
+TEST(CpuObject, IsSelfContainedAndDeterministic) {
+  for (CpuLevel level : allCpuLevels()) {
+    std::string bytes = emit(everyKind(), level, 3);
+    ASSERT_FALSE(bytes.empty());
+    EXPECT_EQ(bytes, emit(everyKind(), level, 3));
+    auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "code"));
+    ASSERT_TRUE(bool(file));
+    auto *elf = llvm::cast<llvm::object::ELF64LEObjectFile>(file->get());
+    std::vector<std::string> defined;
+    for (const llvm::object::ELFSymbolRef &symbol : elf->getDynamicSymbolIterators()) {
+      auto flags = llvm::cantFail(symbol.getFlags());
+      std::string name = llvm::cantFail(symbol.getName()).str();
+      EXPECT_FALSE(flags & llvm::object::SymbolRef::SF_Undefined) << name;
+      defined.push_back(name);
+    }
+    std::vector<std::string> wanted;
+    for (const KernelSpec &spec : everyKind())
+      wanted.push_back(spec.symbol);
+    std::sort(defined.begin(), defined.end());
+    std::sort(wanted.begin(), wanted.end());
+    EXPECT_EQ(defined, wanted);
+    for (const auto &entry : llvm::cantFail(elf->getELFFile().dynamicEntries()))
+      EXPECT_NE(entry.getTag(), llvm::ELF::DT_NEEDED);
+  }
+}
+
+TEST(CpuObject, DumpsEveryPhase) {
+  std::map<std::string, std::string> phases;
+  emit(everyKind(), CpuLevel::X86V4, 2,
+       [&](llvm::StringRef phase, llvm::StringRef text) { phases[phase.str()] = text.str(); });
+  EXPECT_NE(phases["mlir"].find("llvm.func @k_gemm"), std::string::npos);
+  EXPECT_NE(phases["mlir"].find("scf.for"), std::string::npos);
+  EXPECT_NE(phases["llvm"].find("llmc_kernel_gemm"), std::string::npos);
+  EXPECT_EQ(phases["llvm-opt"].find("call void @llmc_kernel"), std::string::npos) << "not inlined";
+  EXPECT_NE(phases["asm"].find("vpdpbusd"), std::string::npos);
+  EXPECT_EQ(phases["asm"].find("fma@"), std::string::npos);
+}
+
+/// The same bits at every optimisation level.
+TEST(CpuObject, OptimisationKeepsBits) {
+  std::mt19937 rng(3);
+  const int64_t d = 75, m = 4;
+  std::vector<float> x = randomFloats(rng, m * d, -3, 3), w = randomFloats(rng, d);
+  std::vector<float> first;
+  for (int optLevel = 0; optLevel < 4; ++optLevel) {
+    std::vector<float> all;
+    Buffer xb = Buffer::of(x), wb = Buffer::of(w);
+    for (const char *op : {"silu", "gelu", "gelu_tanh"}) {
+      CompiledKernel kernel("elementwise", {{"op", std::string(op)}, {"d", d}},
+                            runnableLevels().front(), optLevel);
+      Buffer y(m * d * 4);
+      kernel.run({}, {xb.data(), y.data()}, m);
+      std::vector<float> v = y.floatVector();
+      all.insert(all.end(), v.begin(), v.end());
+    }
+    CompiledKernel norm("norm", {{"d", d}, {"eps", 1e-5}}, runnableLevels().front(), optLevel);
+    Buffer y(m * d * 4);
+    norm.run({}, {xb.data(), wb.data(), y.data()}, m);
+    std::vector<float> v = y.floatVector();
+    all.insert(all.end(), v.begin(), v.end());
+    if (optLevel == 0)
+      first = all;
+    EXPECT_TRUE(sameBits(all, first)) << optLevel;
+  }
+}
+
+/// Two plans at once: /proc names of closed descriptors must not be taken for each other.
+TEST(CpuObject, TwoObjectsLoadAtOnce) {
+  LoadedObject a(emit({{"one", "gather_rows", {{"d", int64_t(1)}}}}, CpuLevel::X86V3, 1));
+  LoadedObject b(emit({{"two", "gather_rows", {{"d", int64_t(2)}}}}, CpuLevel::X86V3, 1));
+  EXPECT_TRUE(a.find("one") && b.find("two"));
+  EXPECT_FALSE(a.find("two") || b.find("one"));
+}
+
+/// What no text implements is refused, with the reason.
+TEST(KernelRules, RefusesWhatDoesNotExist) {
+  struct Case {
+    KernelSpec spec;
+    const char *message;
+  };
+  const int64_t one = 1;
+  for (const Case &c : {
+           Case{{"k", "conv", {}}, "no such kind"},
+           Case{{"k!", "norm", {}}, "a symbol is made of"},
+           Case{{"k", "norm", {}}, "d must be from 1"},
+           Case{{"k", "norm", {{"d", 1.5}}}, "must be an integer"},
+           Case{{"k", "norm", {{"d", one}, {"d", one}}}, "given twice"},
+           Case{{"k", "norm", {{"width", one}}}, "no constant 'width'; there are d, rows"},
+           Case{{"k", "elementwise", {{"op", std::string("div")}, {"d", one}}},
+                "op must be one of"},
+           Case{
+               {"k",
+                "gemm",
+                {{"k", one}, {"n", one}, {"task_tiles", one}, {"w_packing", one}, {"x_int8", one}}},
+               "int8 activations need weights in N16K4"},
+           Case{{"k",
+                 "gemm",
+                 {{"k", one},
+                  {"n", one},
+                  {"task_tiles", one},
+                  {"w_packing", int64_t(2)},
+                  {"w_element", int64_t(4)},
+                  {"w_group", int64_t(20)}}},
+                "multiple of 8"},
+           Case{{"k",
+                 "gemm",
+                 {{"k", one},
+                  {"n", one},
+                  {"task_tiles", one},
+                  {"w_packing", int64_t(2)},
+                  {"w_element", int64_t(4)},
+                  {"w_group", int64_t(32)},
+                  {"x_int8", one},
+                  {"group", int64_t(64)}}},
+                "divides w_group 32"},
+           Case{{"k",
+                 "attention",
+                 {{"heads", int64_t(9)},
+                  {"kv_heads", int64_t(2)},
+                  {"key_size", one},
+                  {"value_size", one},
+                  {"query_tile", one}}},
+                "kv_heads must divide heads"},
+       }) {
+    mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+    std::string message;
+    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &d) {
+      message += d.str();
+      return mlir::success();
+    });
+    EXPECT_TRUE(failed(verifyKernelSpec(mlir::UnknownLoc::get(&context), c.spec)));
+    EXPECT_NE(message.find(c.message), std::string::npos) << message;
+  }
+}
+
+/// The v4 text of the integer gemm, with vpdpbusd emulated, against the same reference.
+TEST(IntDot, EmulatedVnniMatchesReference) {
+  std::mt19937 rng(17);
+  const int64_t n = 48, k = 96, m = 7, xGroup = 32;
+  for (bool isI4 : {true, false})
+    for (bool hasMin : {false, true}) {
+      WeightFormat f{
+          isI4 ? Element::I4 : Element::I8, Packing::N16K4, 32, Element::F16, hasMin, Element::F16};
+      Buffer w(*packedBytes(f, n, k));
+      reference::QuantizedMatrix matrix{n, k, 32, {}, {}, {}};
+      for (int64_t t = 0; t < n / 16; ++t) {
+        std::vector<std::vector<uint8_t>> q(16, std::vector<uint8_t>(k));
+        std::vector<std::vector<float>> scales(16), mins(16);
+        std::vector<QuantizedRow> rows;
+        for (int r = 0; r < 16; ++r) {
+          for (uint8_t &v : q[r])
+            v = isI4 ? rng() & 15 : rng() % 4 == 0 ? 0x80 : rng() & 255;
+          scales[r] = {0.5f, -0.25f, 0.125f}, mins[r] = {1.0f, -2.0f, 0.5f};
+          rows.push_back({q[r].data(), scales[r].data(), hasMin ? mins[r].data() : nullptr});
+          for (uint8_t v : q[r])
+            matrix.q.push_back(isI4 ? (hasMin ? v : v - 8) : int8_t(v));
+          matrix.scales.insert(matrix.scales.end(), scales[r].begin(), scales[r].end());
+          if (hasMin)
+            matrix.mins.insert(matrix.mins.end(), mins[r].begin(), mins[r].end());
+        }
+        packTile(f, k, std::span<const QuantizedRow>(rows), w.data() + t * *packedTileBytes(f, k));
+      }
+      std::vector<float> x = randomFloats(rng, m * k, -3, 3);
+      std::vector<float> want =
+          reference::gemmInt(reference::quantizeRows(m, k, xGroup, x.data()), matrix);
+      CompiledKernel quantize("quantize", {{"k", k}, {"group", xGroup}}, runnableLevels().front());
+      Buffer xb = Buffer::of(x), q8(m * LLMRT_Q8_ROW_BYTES(k, xGroup)), y(m * n * 4);
+      quantize.run({}, {xb.data(), q8.data()}, m);
+      LlmrtStep step{};
+      step.T = m;
+      void *bindings[] = {q8.data(), w.data(), y.data()};
+      emulatedGemm(&step, bindings, n / 16, k, n, int64_t(f.element), 32, 1, hasMin, xGroup);
+      EXPECT_TRUE(sameBits(y.floatVector(), want)) << isI4 << hasMin;
+    }
+}
+
+} // namespace
