@@ -49,8 +49,8 @@ static Status segments(const fbs::Plan &plan, uint64_t headSize, uint64_t fileSi
   return Status::ok();
 }
 
+/// Names of weights and buffers are labels: commands refer to them by index.
 static Status weights(const fbs::Plan &plan) {
-  UniqueNames names;
   struct Extent {
     uint32_t segment, index;
     uint64_t begin, end;
@@ -63,8 +63,6 @@ static Status weights(const fbs::Plan &plan) {
     };
     if (!isName(w.name()))
       return fail("has no printable name");
-    if (!names.add(w.name()))
-      return fail("the name is used twice");
     if (!w.format())
       return fail("has no format");
     if (w.segment() >= plan.segments()->size())
@@ -124,7 +122,6 @@ static Status arena(const fbs::Plan &plan, const StepDims &limits) {
       return invalidFile("the arena takes more than " + num(kMaxArenaBytes) +
                          " bytes at the plan's limits");
   }
-  UniqueNames names;
   for (uint32_t i = 0; i < plan.buffers()->size(); ++i) {
     const fbs::Buffer &b = *plan.buffers()->Get(i);
     auto fail = [&](const std::string &what) {
@@ -132,8 +129,6 @@ static Status arena(const fbs::Plan &plan, const StepDims &limits) {
     };
     if (!isName(b.name()))
       return fail("has no printable name");
-    if (!names.add(b.name()))
-      return fail("the name is used twice");
     if (b.slot() >= plan.arena_slots()->size())
       return fail("slot " + num(b.slot()) + " of " + num(plan.arena_slots()->size()));
     if (!b.size() || !evaluateChecked(*b.size(), limits))

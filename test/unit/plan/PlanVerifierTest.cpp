@@ -94,7 +94,6 @@ const Case kCases[] = {
     {"SegmentsEndEarly", "segments end at", [](auto &h) { h.segments.pop_back(); h.text->tokenizer_segment = -1; }},
     // weights
     {"WeightName", "weights[1]", [](auto &h) { h.weights[1]->name = "a\nb"; }},
-    {"WeightNameTwice", "twice", [](auto &h) { h.weights[1]->name = "embed"; }},
     {"WeightNoFormat", "has no format", [](auto &h) { h.weights[1]->format.reset(); }},
     {"WeightSegment", "segment 9 of 3", [](auto &h) { h.weights[0]->segment = 9; }},
     {"WeightInCode", "doesn't hold weights", [](auto &h) { h.weights[0]->segment = 1; }},
@@ -131,7 +130,7 @@ const Case kCases[] = {
      [](auto &h) { *h.buffers[0]->size = fbs::Affine(40, 31, 0, 0, 0); }},
     {"BufferAboveSlotByRows", "larger than its slot", [](auto &h) { *h.buffers[3]->size = fbs::Affine(0, 0, 0, 33, 0); }},
     {"BufferAboveSlotInSum", "larger than its slot", [](auto &h) { *h.buffers[0]->size = fbs::Affine(0, 20, 8, 8, 0); }},
-    {"BufferName", "buffers[1]", [](auto &h) { h.buffers[1]->name = "x"; }},
+    {"BufferName", "buffers[1]", [](auto &h) { h.buffers[1]->name.clear(); }},
     // outputs
     {"NoOutputs", "outputs",
      [](auto &h) {
@@ -250,6 +249,8 @@ TEST(PlanVerifier, RefusesMissingTables) {
 
 TEST(PlanVerifier, AcceptsWhatIsUnusualButRight) {
   const std::pair<const char *, std::function<void(fbs::PlanT &)>> cases[] = {
+      {"labels that repeat",
+       [](auto &h) { h.weights[1]->name = "embed", h.buffers[1]->name = "x"; }},
       {"no self-test", [](auto &h) { h.self_test.reset(); }},
       {"no tokenizer", [](auto &h) { h.text->tokenizer_segment = -1; }},
       {"no cost", [](auto &h) { h.commands[0]->cost.reset(); }},
