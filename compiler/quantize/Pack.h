@@ -46,6 +46,8 @@ struct WeightFormat {
   Element scale = Element::F32; ///< F32 or F16; N16K4 only
   bool hasMin = false;
   Element min = Element::F32; ///< F32 or F16
+
+  bool operator==(const WeightFormat &) const = default;
 };
 
 inline constexpr uint64_t kTileRows = 16;
