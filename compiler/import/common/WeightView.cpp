@@ -137,7 +137,8 @@ public:
       }
       std::ranges::copy(part.codes, result.codes.begin() + (at - begin) * columnCount);
       std::ranges::copy(part.scales, result.scales.begin() + (at - begin) * result.groups());
-      std::ranges::copy(part.mins, result.mins.begin() + (at - begin) * result.groups());
+      if (format->hasMin)
+        std::ranges::copy(part.mins, result.mins.begin() + (at - begin) * result.groups());
       at += piece.count;
     }
     return Status::ok();

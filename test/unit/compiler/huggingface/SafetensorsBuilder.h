@@ -27,7 +27,8 @@ public:
                           const std::string &shape, const std::vector<T> &values) {
     const size_t begin = data.size(), size = values.size() * sizeof(T);
     data.resize(begin + size);
-    std::memcpy(data.data() + begin, values.data(), size);
+    if (size != 0)
+      std::memcpy(data.data() + begin, values.data(), size);
     json +=
         (json.empty() ? "" : ",") +
         ("\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":[" + shape +
