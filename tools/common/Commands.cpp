@@ -1,6 +1,7 @@
 #include "tools/common/Commands.h"
 
 #include "tools/common/Bench.h"
+#include "tools/common/HelpFormatter.h"
 #include "tools/common/Inspect.h"
 #include "tools/common/Run.h"
 #include "tools/common/Verify.h"
@@ -257,6 +258,10 @@ void readFlagsFromEnvironment(CLI::App &command) {
 
 int runTool(CLI::App &app, int argc, char **argv, int &status) {
   try {
+    auto formatter = std::make_shared<HelpFormatter>();
+    app.formatter(formatter);
+    for (CLI::App *command : app.get_subcommands([](CLI::App *) { return true; }))
+      command->formatter(formatter);
     app.parse(argc, argv);
     return status;
   } catch (const CLI::Success &help) { // --help, --version

@@ -9,6 +9,7 @@
 #define LLMRT_TEST_UNIT_ENGINE_SCRIPTEDEXECUTOR_H
 
 #include "runtime/device/StepExecutor.h"
+#include "runtime/engine/Request.h"
 
 #include <functional>
 #include <gtest/gtest.h>

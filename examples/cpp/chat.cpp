@@ -1,0 +1,39 @@
+// Talks with a compiled chat model, in C++.  Usage: chat PLAN [SYSTEM]
+#include <llmrt/llmrt.hpp>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    std::cerr << "usage: " << argv[0] << " PLAN [SYSTEM]\n";
+    return 2;
+  }
+  try {
+    llmrt::Plan plan(argv[1]);
+    llmrt::Engine engine(plan);
+    std::vector<llmrt::Message> conversation;
+    if (argc > 2)
+      conversation.push_back({"system", argv[2]});
+
+    for (std::string line; std::cout << "> " << std::flush, std::getline(std::cin, line);) {
+      conversation.push_back({"user", line});
+      // The template's control tokens count as tokens; the model's own beginning is in it.
+      std::vector<int32_t> prompt =
+          plan.tokenize(plan.applyChatTemplate(conversation), LLMRT_TOKENIZE_PARSE_SPECIAL);
+      std::string answer;
+      engine.generate(prompt, llmrt::Options(plan).maxNewTokens(512), [&](std::string_view text) {
+        answer += text;
+        std::cout << text << std::flush;
+      });
+      std::cout << "\n";
+      conversation.push_back({"assistant", answer});
+    }
+    std::cout << "\n";
+  } catch (const llmrt::Error &error) {
+    std::cerr << llmrt_status_name(error.status()) << ": " << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,41 @@
+//===- TinyPlan.h - a plan with real machine code, for the runtime's tests --===//
+#ifndef LLMRT_TEST_UNIT_ENGINE_TINYPLAN_H
+#define LLMRT_TEST_UNIT_ENGINE_TINYPLAN_H
+
+#include "runtime/plan/Plan.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llmrt::test {
+
+inline constexpr int32_t tinyVocabulary = 97;
+
+struct TinyPlanOptions {
+  int salt = 0;                    ///< 0 or 5: which code module
+  std::map<int32_t, int32_t> next; ///< token -> the token that follows it, where not the hash
+  std::string level = "x86-64-v3";
+  bool tokenizer = false; ///< ids 0-25: a-z; the rest as tinyToken() spells them
+  std::vector<int32_t> stopIds;
+  uint32_t maxContext = 512;
+};
+
+/// The bytes of a plan file: greedy tokens are those of hashScript (ScriptedExecutor.h), plus salt.
+std::vector<uint8_t> tinyPlanImage(const TinyPlanOptions &options = {});
+std::shared_ptr<const Plan> tinyPlan(const TinyPlanOptions &options = {});
+/// The same as a file of mode 0644, removed with the object.
+class TinyPlanFile {
+public:
+  explicit TinyPlanFile(const TinyPlanOptions &options = {});
+  ~TinyPlanFile();
+  const std::string &path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+} // namespace llmrt::test
+
+#endif // LLMRT_TEST_UNIT_ENGINE_TINYPLAN_H
