@@ -7,42 +7,16 @@
 namespace llmrt {
 
 using Symbol = BpeScratch::Symbol;
-using Candidate = BpeScratch::Candidate;
 
-namespace {
+// Up to this many symbols the next pair is found by looking at all of them.
+static constexpr size_t kShort = 48;
 
-/// std::push_heap keeps the greatest on top; the smallest (priority, position) shall be there.
-bool later(const Candidate &a, const Candidate &b) {
-  return a.priority != b.priority ? a.priority > b.priority : a.position > b.position;
-}
-
-/// A finite float as an integer that descends with it: the order of sign-magnitude numbers.
-uint32_t descendingKey(float score) {
-  auto bits = std::bit_cast<uint32_t>(score == 0 ? 0.0f : score); // -0 and 0 are equal
-  uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-  return ~ascending;
-}
-
-/// Joins \p left with the symbol after it.
-void joinWithNext(std::vector<Symbol> &symbols, uint32_t left, uint32_t token) {
-  Symbol &a = symbols[left];
-  Symbol &b = symbols[static_cast<size_t>(a.next)];
-  a.token = token;
-  a.end = b.end;
-  a.next = b.next;
-  b.begin = b.end; // marks it as gone
-  if (a.next >= 0)
-    symbols[static_cast<size_t>(a.next)].previous = static_cast<int32_t>(left);
-}
-
-void link(std::vector<Symbol> &symbols) {
+static void link(std::vector<Symbol> &symbols) {
   for (size_t i = 0; i < symbols.size(); ++i) {
     symbols[i].previous = static_cast<int32_t>(i) - 1;
     symbols[i].next = i + 1 < symbols.size() ? static_cast<int32_t>(i) + 1 : -1;
   }
 }
-
-} // namespace
 
 Bpe::Bpe(const TokenizerTables &tables, const PipelineConfig &config)
     : tables(tables), mode(config.mode), fuseUnknown(config.fuseUnknown),
@@ -84,27 +58,26 @@ void Bpe::encode(std::string_view piece, BpeScratch &scratch, std::vector<uint32
       out.push_back(*whole);
       return;
     }
-  scratch.symbols.clear();
-  scratch.heap.clear();
-  if (mode == MergeMode::Score) {
-    initialCharacters(piece, scratch);
-    mergeByScore(piece, scratch);
-    emitScored(piece, scratch, out);
+  Symbols &symbols = scratch.symbols;
+  symbols.clear();
+  if (mode == MergeMode::Score)
+    initialCharacters(piece, symbols);
+  else
+    initialSymbols(piece, symbols);
+  if (symbols.empty())
     return;
-  }
-  initialSymbols(piece, scratch);
-  if (scratch.symbols.empty())
-    return;
-  mergeByRank(scratch);
-  for (int32_t i = 0; i >= 0; i = scratch.symbols[static_cast<size_t>(i)].next)
-    out.push_back(scratch.symbols[static_cast<size_t>(i)].token);
+  if (symbols.size() <= kShort)
+    mergeShort(piece, symbols);
+  else
+    mergeLong(piece, scratch);
+  if (mode == MergeMode::Score)
+    return emitScored(piece, symbols, out);
+  for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next)
+    out.push_back(symbols[static_cast<size_t>(i)].token);
 }
 
-void Bpe::initialSymbols(std::string_view piece, BpeScratch &scratch) const {
-  auto add = [&](uint32_t token) {
-    // Positions matter only as an order here; 0 < 1 marks the symbol as present.
-    scratch.symbols.push_back({token, 0, 1, -1, -1});
-  };
+void Bpe::initialSymbols(std::string_view piece, Symbols &symbols) const {
+  auto add = [&](uint32_t token) { symbols.push_back({token, 0, kNoRank, 0, -1, -1}); };
   std::vector<uint32_t> bytes;
   // An unknown character's token waits for the next known one, so that it can be fused; bytes
   // of a fallback go before it (so does the reference implementation).
@@ -145,95 +118,97 @@ void Bpe::initialSymbols(std::string_view piece, BpeScratch &scratch) const {
   }
   if (unknownWaits)
     add(*unknown);
-  link(scratch.symbols);
+  link(symbols);
 }
 
-void Bpe::mergeByRank(BpeScratch &scratch) const {
-  std::vector<Symbol> &symbols = scratch.symbols;
-  std::vector<Candidate> &heap = scratch.heap;
-  auto candidate = [&](int32_t left) -> std::optional<Candidate> {
-    const Symbol &a = symbols[static_cast<size_t>(left)];
-    uint32_t right = symbols[static_cast<size_t>(a.next)].token;
-    std::optional<Merge> merge = tables.findMerge(a.token, right);
-    if (!merge)
-      return std::nullopt;
-    return Candidate{merge->rank, static_cast<uint32_t>(left), a.token, right, merge->result};
-  };
-  for (size_t i = 0; i + 1 < symbols.size(); ++i)
-    if (std::optional<Candidate> c = candidate(static_cast<int32_t>(i)))
-      heap.push_back(*c);
-  std::make_heap(heap.begin(), heap.end(), later);
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    Candidate top = heap.back();
-    heap.pop_back();
-    const Symbol &a = symbols[top.position];
-    if (a.begin == a.end || a.next < 0 || a.token != top.left ||
-        symbols[static_cast<size_t>(a.next)].token != top.right)
-      continue; // one of the two was merged meanwhile
-    joinWithNext(symbols, top.position, top.result);
-    for (int32_t left : {a.previous, static_cast<int32_t>(top.position)}) {
-      if (left < 0 || symbols[static_cast<size_t>(left)].next < 0)
-        continue;
-      if (std::optional<Candidate> c = candidate(left)) {
-        heap.push_back(*c);
-        std::push_heap(heap.begin(), heap.end(), later);
+void Bpe::initialCharacters(std::string_view piece, Symbols &symbols) const {
+  for (size_t at = 0; at < piece.size(); at += utf8Width(piece, at))
+    symbols.push_back({kNoToken, static_cast<uint32_t>(at), kNoRank, 0, -1, -1});
+  link(symbols);
+}
+
+/// Looks up the pair of symbol \p left and the one after it.
+void Bpe::updatePair(std::string_view piece, Symbols &symbols, size_t left) const {
+  Symbol &a = symbols[left];
+  a.rank = kNoRank;
+  if (a.next < 0)
+    return;
+  const Symbol &b = symbols[static_cast<size_t>(a.next)];
+  if (mode == MergeMode::Rank) {
+    if (std::optional<Merge> merge = tables.findMerge(a.token, b.token)) {
+      a.rank = merge->rank;
+      a.result = merge->result;
+    }
+    return;
+  }
+  size_t end = b.next < 0 ? piece.size() : symbols[static_cast<size_t>(b.next)].begin;
+  if (std::optional<uint32_t> token = tables.find(piece.substr(a.begin, end - a.begin))) {
+    a.rank = tables.rankOf(*token);
+    a.result = *token;
+  }
+}
+
+/// Merges symbol \p left with the one after it.
+static void join(std::vector<Symbol> &symbols, size_t left) {
+  Symbol &a = symbols[left];
+  Symbol &b = symbols[static_cast<size_t>(a.next)];
+  a.token = a.result;
+  a.next = b.next;
+  b.rank = Bpe::kNoRank; // it is gone: no pair begins there
+  if (a.next >= 0)
+    symbols[static_cast<size_t>(a.next)].previous = static_cast<int32_t>(left);
+}
+
+void Bpe::mergeShort(std::string_view piece, Symbols &symbols) const {
+  for (size_t i = 0; i < symbols.size(); ++i)
+    updatePair(piece, symbols, i);
+  while (true) {
+    size_t best = 0;
+    uint32_t rank = kNoRank;
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      if (symbols[i].rank < rank) {
+        rank = symbols[i].rank;
+        best = i;
       }
     }
+    if (rank == kNoRank)
+      return;
+    join(symbols, best);
+    updatePair(piece, symbols, best);
+    if (symbols[best].previous >= 0)
+      updatePair(piece, symbols, static_cast<size_t>(symbols[best].previous));
   }
 }
 
-void Bpe::initialCharacters(std::string_view piece, BpeScratch &scratch) const {
-  for (size_t at = 0; at < piece.size();) {
-    size_t width = utf8Width(piece, at);
-    scratch.symbols.push_back(
-        {kNoToken, static_cast<uint32_t>(at), static_cast<uint32_t>(at + width), -1, -1});
-    at += width;
-  }
-  link(scratch.symbols);
-}
-
-void Bpe::mergeByScore(std::string_view piece, BpeScratch &scratch) const {
-  std::vector<Symbol> &symbols = scratch.symbols;
-  std::vector<Candidate> &heap = scratch.heap;
-  auto candidate = [&](int32_t left) -> std::optional<Candidate> {
-    const Symbol &a = symbols[static_cast<size_t>(left)];
-    const Symbol &b = symbols[static_cast<size_t>(a.next)];
-    std::optional<uint32_t> token = tables.find(piece.substr(a.begin, b.end - a.begin));
-    if (!token)
-      return std::nullopt;
-    return Candidate{descendingKey(tables.score(*token)), static_cast<uint32_t>(left), a.begin,
-                     b.end, *token};
+void Bpe::mergeLong(std::string_view piece, BpeScratch &scratch) const {
+  Symbols &symbols = scratch.symbols;
+  MergeQueue &queue = scratch.queue;
+  queue.reset(tables.rankCount());
+  auto update = [&](size_t left) {
+    updatePair(piece, symbols, left);
+    if (symbols[left].rank != kNoRank)
+      queue.push(symbols[left].rank, static_cast<uint32_t>(left));
   };
-  for (size_t i = 0; i + 1 < symbols.size(); ++i)
-    if (std::optional<Candidate> c = candidate(static_cast<int32_t>(i)))
-      heap.push_back(*c);
-  std::make_heap(heap.begin(), heap.end(), later);
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    Candidate top = heap.back();
-    heap.pop_back();
-    const Symbol &a = symbols[top.position];
-    if (a.begin == a.end || a.next < 0 || symbols[static_cast<size_t>(a.next)].end != top.right)
+  for (size_t i = 0; i < symbols.size(); ++i)
+    update(i);
+  while (std::optional<MergeQueue::Entry> entry = queue.pop()) {
+    size_t left = entry->position;
+    if (symbols[left].rank != entry->rank)
       continue; // one of the two was merged meanwhile
-    joinWithNext(symbols, top.position, top.result);
-    for (int32_t left : {a.previous, static_cast<int32_t>(top.position)}) {
-      if (left < 0 || symbols[static_cast<size_t>(left)].next < 0)
-        continue;
-      if (std::optional<Candidate> c = candidate(left)) {
-        heap.push_back(*c);
-        std::push_heap(heap.begin(), heap.end(), later);
-      }
-    }
+    join(symbols, left);
+    if (symbols[left].previous >= 0)
+      update(static_cast<size_t>(symbols[left].previous));
+    update(left);
   }
 }
 
-void Bpe::emitScored(std::string_view piece, const BpeScratch &scratch,
+void Bpe::emitScored(std::string_view piece, const Symbols &symbols,
                      std::vector<uint32_t> &out) const {
   bool afterUnknown = false;
-  for (int32_t i = 0; i >= 0; i = scratch.symbols[static_cast<size_t>(i)].next) {
-    const Symbol &symbol = scratch.symbols[static_cast<size_t>(i)];
-    std::string_view text = piece.substr(symbol.begin, symbol.end - symbol.begin);
+  for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next) {
+    const Symbol &symbol = symbols[static_cast<size_t>(i)];
+    size_t end = symbol.next < 0 ? piece.size() : symbols[static_cast<size_t>(symbol.next)].begin;
+    std::string_view text = piece.substr(symbol.begin, end - symbol.begin);
     std::optional<uint32_t> token =
         symbol.token != kNoToken ? std::optional(symbol.token) : findCharacter(text);
     bool isUnknown = false;

@@ -4,13 +4,14 @@
 //   Rank   (GPT-2; Sennrich et al. 2016, arXiv:1508.07909): the adjacent pair with the lowest
 //          rank in the list of merges is merged first, from the left among equals.
 //   Score  (SentencePiece; Kudo and Richardson 2018, arXiv:1808.06226): the pair that makes
-//          the token with the highest score first, from the left among equals.
-// A heap of candidate pairs over a linked list: n log n, whatever the text is.
+//          the token with the highest score first, from the left among equals. Scores are
+//          turned into ranks when the blob is written.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_TEXT_BPE_H
 #define LLMRT_TEXT_BPE_H
 
+#include "runtime/text/MergeQueue.h"
 #include "runtime/text/TokenizerBlob.h"
 
 #include <array>
@@ -21,24 +22,20 @@ namespace llmrt {
 /// The working memory of one thread's encoding.
 struct BpeScratch {
   struct Symbol {
-    uint32_t token; ///< token index, or Bpe::kNoToken (Score: a character that is no token)
-    uint32_t begin; ///< offset of its text in the piece
-    uint32_t end;
+    uint32_t token;         ///< token index, or Bpe::kNoToken (Score: a character that is no token)
+    uint32_t begin;         ///< offset of its text in the piece; Score only
+    uint32_t rank;          ///< of the pair with the next symbol, or Bpe::kNoRank
+    uint32_t result;        ///< the token that this pair makes
     int32_t previous, next; ///< neighbours, -1 at the ends
   };
-  struct Candidate {
-    uint32_t priority;    ///< smaller comes first
-    uint32_t position;    ///< index of the left symbol
-    uint32_t left, right; ///< Rank: tokens, Score: the pair's text [left, right)
-    uint32_t result;
-  };
   std::vector<Symbol> symbols;
-  std::vector<Candidate> heap;
+  MergeQueue queue;
 };
 
 class Bpe {
 public:
   static constexpr uint32_t kNoToken = UINT32_MAX;
+  static constexpr uint32_t kNoRank = UINT32_MAX;
 
   /// Looks up what every piece needs: \p tables must outlive it.
   Bpe(const TokenizerTables &tables, const PipelineConfig &config);
@@ -48,12 +45,13 @@ public:
   void encode(std::string_view piece, BpeScratch &scratch, std::vector<uint32_t> &out) const;
 
 private:
-  void initialSymbols(std::string_view piece, BpeScratch &scratch) const;
-  void initialCharacters(std::string_view piece, BpeScratch &scratch) const;
-  void mergeByRank(BpeScratch &scratch) const;
-  void mergeByScore(std::string_view piece, BpeScratch &scratch) const;
-  void emitScored(std::string_view piece, const BpeScratch &scratch,
-                  std::vector<uint32_t> &out) const;
+  using Symbols = std::vector<BpeScratch::Symbol>;
+  void initialSymbols(std::string_view piece, Symbols &symbols) const;
+  void initialCharacters(std::string_view piece, Symbols &symbols) const;
+  void updatePair(std::string_view piece, Symbols &symbols, size_t left) const;
+  void mergeShort(std::string_view piece, Symbols &symbols) const;
+  void mergeLong(std::string_view piece, BpeScratch &scratch) const;
+  void emitScored(std::string_view piece, const Symbols &symbols, std::vector<uint32_t> &out) const;
   std::optional<uint32_t> findCharacter(std::string_view character) const;
   bool appendBytes(std::string_view text, std::vector<uint32_t> &out) const;
 

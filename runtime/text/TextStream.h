@@ -25,7 +25,7 @@ struct TextStreamOptions {
   /// word, as decode() does. False where they continue a prompt.
   bool startOfText = false;
   /// Texts that end the stream; they are not given out. Empty ones are ignored.
-  std::vector<std::string> stops;
+  std::vector<std::string> stops = {};
 };
 
 class TextStream {

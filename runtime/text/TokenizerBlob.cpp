@@ -3,7 +3,6 @@
 #include "runtime/text/PipelineCodec.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace llmrt {
 
@@ -102,19 +101,21 @@ Status TokenizerTables::checkTables(const blob::Header &header) {
       continue;
     if (entry.left >= count || entry.right >= count || entry.result >= count)
       return damaged("the Merges section names a token that is not there");
+    if (entry.rank >= slots)
+      return damaged("a rank is larger than the number of merges");
     ++used;
   }
   if (used == slots)
     return damaged("the Merges section has no free slot");
 
-  auto scoreBytes = section(blob::Scores);
-  if (!scoreBytes.empty()) {
-    if (scoreBytes.size() != uint64_t(count) * 4)
-      return damaged("the Scores section has the wrong size");
-    scores = scoreBytes.data();
+  auto rankBytes = section(blob::Ranks);
+  if (!rankBytes.empty()) {
+    if (rankBytes.size() != uint64_t(count) * 4)
+      return damaged("the Ranks section has the wrong size");
+    ranks = rankBytes.data();
     for (uint32_t i = 0; i < count; ++i)
-      if (!std::isfinite(score(i)))
-        return damaged("a score is not a finite number");
+      if (rankOf(i) >= count)
+        return damaged("a rank is larger than the number of tokens");
   }
   return Status::ok();
 }
@@ -137,8 +138,8 @@ std::optional<uint32_t> TokenizerTables::indexOf(int64_t id) const {
 
 Result<PipelineConfig> TokenizerTables::pipeline() const {
   LLMRT_ASSIGN_OR_RETURN(PipelineConfig config, decodePipeline(pipelineBytes));
-  if (config.mode == MergeMode::Score && !scores)
-    return damaged("the Scores section is missing");
+  if (config.mode == MergeMode::Score && !ranks)
+    return damaged("the Ranks section is missing");
   if (config.modelUnknown && *config.modelUnknown >= count)
     return damaged("the unknown token is not there");
   if (!config.byteTokens.empty() && config.byteTokens.size() != 256)

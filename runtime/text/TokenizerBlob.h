@@ -11,7 +11,7 @@
 //   Text        the tokens' bytes
 //   Vocabulary  u32[2^k] open-addressed hash table of token index + 1, 0 = free
 //   Merges      {u32 left, right, rank, result}[2^k] open-addressed, left = ~0 = free
-//   Scores      f32[tokens], only with MergeMode::Score
+//   Ranks       u32[tokens], only with MergeMode::Score: how many different scores are higher
 //
 // Tables are keyed by token *index* (position in id order), so gaps in the ids cost nothing.
 // The reader checks every offset, index and count once, at load; a damaged blob is an error
@@ -36,7 +36,7 @@ static_assert(std::endian::native == std::endian::little, "blobs are read in pla
 namespace blob {
 
 inline constexpr char kMagic[8] = {'L', 'L', 'M', 'T', 'O', 'K', '0', '1'};
-enum Section { Pipeline, Ids, Offsets, Text, Vocabulary, Merges, Scores, kSectionCount };
+enum Section { Pipeline, Ids, Offsets, Text, Vocabulary, Merges, Ranks, kSectionCount };
 
 struct Extent {
   uint64_t offset, size;
@@ -151,8 +151,10 @@ public:
         return std::nullopt;
     }
   }
-  bool hasScores() const { return scores != nullptr; }
-  float score(uint32_t index) const { return blob::load<float>(scores, index); }
+  /// With MergeMode::Score: the rank of the merges that make this token.
+  uint32_t rankOf(uint32_t index) const { return blob::load<uint32_t>(ranks, index); }
+  /// All ranks are smaller.
+  uint32_t rankCount() const { return ranks ? count : mergesMask + 1; }
 
 private:
   Status checkTables(const blob::Header &header);
@@ -162,7 +164,7 @@ private:
   uint32_t vocabularyMask = 0, mergesMask = 0;
   size_t longest = 0;
   const uint8_t *ids = nullptr, *offsets = nullptr, *vocabulary = nullptr, *merges = nullptr,
-                *scores = nullptr;
+                *ranks = nullptr;
   const char *textBytes = nullptr;
 };
 

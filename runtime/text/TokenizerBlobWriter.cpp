@@ -108,6 +108,21 @@ std::string vocabularyTable(const TokenTable &table) {
   return std::string(reinterpret_cast<const char *>(slots.data()), slots.size() * 4);
 }
 
+/// Each token's place among the different scores, from the highest.
+std::string scoreRanks(const TokenTable &table) {
+  std::vector<float> scores;
+  for (const auto &row : table.rows)
+    scores.push_back(row.score);
+  std::sort(scores.begin(), scores.end(), std::greater<>());
+  scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
+  std::string out;
+  for (const auto &row : table.rows)
+    put(out, static_cast<uint32_t>(
+                 std::lower_bound(scores.begin(), scores.end(), row.score, std::greater<>()) -
+                 scores.begin()));
+  return out;
+}
+
 Result<std::string> mergeTable(const TokenizerSpec &spec, const TokenTable &table) {
   std::vector<blob::MergeSlot> slots(slotsFor(spec.merges.size()),
                                      {blob::kFree, blob::kFree, 0, 0});
@@ -203,10 +218,10 @@ Result<std::string> writeTokenizerBlob(const TokenizerSpec &spec) {
       put(sections[blob::Ids], static_cast<uint32_t>(row.id));
     put(sections[blob::Offsets], static_cast<uint32_t>(sections[blob::Text].size()));
     sections[blob::Text] += row.text;
-    if (spec.mode == MergeMode::Score)
-      put(sections[blob::Scores], row.score);
   }
   put(sections[blob::Offsets], static_cast<uint32_t>(sections[blob::Text].size()));
+  if (spec.mode == MergeMode::Score)
+    sections[blob::Ranks] = scoreRanks(table);
   sections[blob::Vocabulary] = vocabularyTable(table);
   LLMRT_ASSIGN_OR_RETURN(sections[blob::Merges], mergeTable(spec, table));
 

@@ -46,7 +46,7 @@ void checkRow(const Tokenizer &tokenizer, JsonValue row, bool special) {
 
 /// Tokens one by one give the text that all at once give.
 void checkStream(const std::shared_ptr<Tokenizer> &tokenizer, JsonValue row) {
-  TextStream stream(tokenizer, {.skipSpecial = false, .startOfText = true, .stops = {}});
+  TextStream stream(tokenizer, {.skipSpecial = false, .startOfText = true});
   std::string text;
   for (int32_t id : idsOf(row["ids"]))
     text += stream.push(id);
@@ -104,6 +104,32 @@ TEST_P(LlamaCpp, vectors) {
     ++cases;
   }
   EXPECT_EQ(cases, 46u);
+}
+
+/// Every component that tokenizer.json can have, in random combinations.
+TEST(Components, equalHuggingFace) {
+  std::string text = readFile("components.golden.json");
+  auto golden = JsonDocument::parse(text);
+  ASSERT_TRUE(golden.isOk()) << golden.status().message();
+  size_t checks = 0;
+  for (JsonValue entry : golden->root().elements()) {
+    SCOPED_TRACE(entry["tokenizer"].asString().substr(0, 2000));
+    std::shared_ptr<Tokenizer> tokenizer = makeTokenizer(entry["tokenizer"].asString());
+    ASSERT_TRUE(tokenizer);
+    for (JsonValue row : entry["encode"].elements()) {
+      EncodeOptions options{.parseSpecial = row["parse"].asBool(),
+                            .addSpecial = row["add"].asBool()};
+      EXPECT_EQ(encode(*tokenizer, row["text"].asString(), options), idsOf(row["ids"]))
+          << "text: " << row["text"].asString();
+      ++checks;
+    }
+    for (JsonValue row : entry["decode"].elements()) {
+      EXPECT_EQ(decode(*tokenizer, idsOf(row["ids"]), {.skipSpecial = row["skip"].asBool()}),
+                row["text"].asString());
+      ++checks;
+    }
+  }
+  EXPECT_EQ(checks, 120u * 24u);
 }
 
 std::string caseName(const testing::TestParamInfo<Case> &info) {

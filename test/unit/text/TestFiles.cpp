@@ -120,6 +120,13 @@ std::shared_ptr<Tokenizer> makeTokenizer(std::string_view json, std::string_view
   return made ? *made : nullptr;
 }
 
+std::string BpeJson::text() const {
+  return R"({"version": "1.0", "added_tokens": )" + added + R"(, "normalizer": )" + normalizer +
+         R"(, "pre_tokenizer": )" + preTokenizer + R"(, "post_processor": )" + postProcessor +
+         R"(, "decoder": )" + decoder + R"(, "model": {"type": "BPE", )" + model + R"("vocab": )" +
+         vocab + R"(, "merges": )" + merges + "}}";
+}
+
 std::vector<int32_t> idsOf(JsonValue array) {
   std::vector<int32_t> ids;
   for (JsonValue id : array.elements())

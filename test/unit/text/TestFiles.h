@@ -20,6 +20,21 @@ GgufTokenizerData readGguf(const std::string &name);
 /// The tokenizer made from \p json; a failure fails the test.
 std::shared_ptr<Tokenizer> makeTokenizer(std::string_view json, std::string_view config = {});
 
+/// The text of a tokenizer.json with a BPE model; the members are JSON.
+struct BpeJson {
+  std::string vocab = "{}", merges = "[]",
+              model = ""; ///< model: further members, each with a comma
+  std::string added = "[]", normalizer = "null", preTokenizer = "null", postProcessor = "null",
+              decoder = "null";
+  std::string text() const;
+};
+
+/// The message of the failure that \p result must be.
+template <typename T> std::string failureOf(const Result<T> &result) {
+  EXPECT_FALSE(result.isOk());
+  return result.status().message();
+}
+
 /// The ids of a JSON array.
 std::vector<int32_t> idsOf(JsonValue array);
 
