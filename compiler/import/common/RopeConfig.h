@@ -31,6 +31,8 @@ struct RopeParameters {
   bool truncate = true;                                                       ///< yarn
   /// Divides frequency i, for files that hold the result of a scaling (GGUF's rope_freqs.weight).
   std::vector<float> divisors = {};
+
+  bool operator==(const RopeParameters &) const = default;
 };
 
 struct RopeTable {

@@ -1,0 +1,169 @@
+#include "compiler/import/huggingface/FolderText.h"
+
+#include "compiler/import/common/ConfinedPath.h"
+#include "compiler/import/huggingface/JsonFile.h"
+#include "runtime/text/Tokenizer.h"
+#include "runtime/text/Utf8.h"
+
+#include <algorithm>
+#include <filesystem>
+
+using namespace llmrt;
+
+namespace llmc {
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A special token in tokenizer_config.json: a string, or an object with its content.
+Result<std::string> specialToken(const JsonFile &file, const char *key) {
+  const JsonValue value = file.root()[key];
+  if (value.isNull())
+    return std::string();
+  if (value.isString())
+    return std::string(value.asString());
+  if (value.isObject() && value["content"].isString())
+    return std::string(value["content"].asString());
+  return file.wrongType(key, value, "a string or an object with 'content'");
+}
+
+/// The template called `default` where there are several.
+Result<std::string> templateOf(const JsonFile &config) {
+  const JsonValue value = config.root()["chat_template"];
+  if (value.isNull())
+    return std::string();
+  if (value.isString())
+    return std::string(value.asString());
+  if (!value.isArray())
+    return config.wrongType("chat_template", value, "a string or an array");
+  for (JsonValue entry : value.elements())
+    if (entry.isObject() && entry["name"].isString() && entry["name"].asString() == "default" &&
+        entry["template"].isString())
+      return std::string(entry["template"].asString());
+  return config.fail("chat_template has several templates, but none called 'default'");
+}
+
+/// Adds eos_token_id, a number or an array of numbers.
+Status addStopIds(const JsonFile &file, std::vector<int32_t> &ids) {
+  const JsonValue value = file.root()["eos_token_id"];
+  const auto add = [&](JsonValue id) {
+    const std::optional<int64_t> number =
+        id && id.type() == JsonType::Number ? id.asInteger() : std::nullopt;
+    if (!number || *number < 0 || *number > INT32_MAX)
+      return file.wrongType("eos_token_id", id, "a token id or an array of them");
+    ids.push_back(static_cast<int32_t>(*number));
+    return Status::ok();
+  };
+  if (value.isNull())
+    return Status::ok();
+  if (!value.isArray())
+    return add(value);
+  for (JsonValue id : value.elements())
+    LLMRT_RETURN_IF_ERROR(add(id));
+  return Status::ok();
+}
+
+Status readGeneration(const JsonFile &file, ImportedText &text) {
+  const JsonValue root = file.root();
+  const auto number = [&](const char *key, double least, double most, float &to) -> Status {
+    LLMRT_ASSIGN_OR_RETURN(const std::optional<double> value, file.number(root, key));
+    if (value && !(*value >= least && *value <= most))
+      return file.fail("'" + std::string(key) + "' is " + std::to_string(*value) + "; " +
+                       std::to_string(least) + " to " + std::to_string(most) + " is possible");
+    if (value)
+      to = static_cast<float>(*value);
+    return Status::ok();
+  };
+  LLMRT_RETURN_IF_ERROR(number("temperature", 0, 1000, text.temperature));
+  LLMRT_RETURN_IF_ERROR(number("top_p", 0, 1, text.topP));
+  LLMRT_RETURN_IF_ERROR(number("min_p", 0, 1, text.minP));
+  LLMRT_RETURN_IF_ERROR(number("repetition_penalty", 0, 1000, text.repetitionPenalty));
+  LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> topK, file.unsignedInteger(root, "top_k"));
+  text.topK = static_cast<int32_t>(std::min<uint64_t>(topK.value_or(0), INT32_MAX));
+  LLMRT_ASSIGN_OR_RETURN(const std::optional<bool> sample, file.boolean(root, "do_sample"));
+  text.doSample = sample.value_or(false);
+  return Status::ok();
+}
+
+class FolderReader {
+public:
+  explicit FolderReader(std::string folder) : folder_(std::move(folder)) {}
+
+  Result<ImportedText> read() {
+    LLMRT_ASSIGN_OR_RETURN(config_, JsonFile::open(folder_, "tokenizer_config.json"));
+    LLMRT_RETURN_IF_ERROR(readTokenizer());
+    LLMRT_RETURN_IF_ERROR(readTemplate());
+    LLMRT_ASSIGN_OR_RETURN(const auto generation,
+                           JsonFile::open(folder_, "generation_config.json"));
+    if (generation) {
+      LLMRT_RETURN_IF_ERROR(readGeneration(*generation, text_));
+      LLMRT_RETURN_IF_ERROR(addStopIds(*generation, text_.stopIds));
+    }
+    if (text_.stopIds.empty()) {
+      LLMRT_ASSIGN_OR_RETURN(const auto model, JsonFile::open(folder_, "config.json"));
+      if (model)
+        LLMRT_RETURN_IF_ERROR(addStopIds(*model, text_.stopIds));
+    }
+    if (eosId_)
+      text_.stopIds.push_back(*eosId_);
+    std::ranges::sort(text_.stopIds);
+    text_.stopIds.erase(std::ranges::unique(text_.stopIds).begin(), text_.stopIds.end());
+    return std::move(text_);
+  }
+
+private:
+  Status readTokenizer() {
+    LLMRT_ASSIGN_OR_RETURN(const auto json, JsonFile::open(folder_, "tokenizer.json"));
+    if (!json)
+      return Status::ok();
+    LLMRT_ASSIGN_OR_RETURN(const auto special, JsonFile::open(folder_, "special_tokens_map.json"));
+    Result<std::shared_ptr<Tokenizer>> tokenizer =
+        Tokenizer::fromTokenizerJson(json->text(), config_ ? config_->text() : std::string_view(),
+                                     special ? special->text() : std::string_view());
+    if (!tokenizer.isOk())
+      return tokenizer.status().withContext(folder_);
+    LLMRT_ASSIGN_OR_RETURN(text_.tokenizerBlob, (*tokenizer)->serialize());
+    eosId_ = (*tokenizer)->eosId();
+    return Status::ok();
+  }
+
+  Status readTemplate() {
+    if (config_) {
+      LLMRT_ASSIGN_OR_RETURN(text_.bosToken, specialToken(*config_, "bos_token"));
+      LLMRT_ASSIGN_OR_RETURN(text_.eosToken, specialToken(*config_, "eos_token"));
+    }
+    std::error_code ignored;
+    if (fs::exists(fs::path(folder_) / "chat_template.jinja", ignored)) {
+      LLMRT_ASSIGN_OR_RETURN(const MappedFile file,
+                             openConfined(folder_, "chat_template.jinja", folder_));
+      text_.chatTemplate.assign(file.bytes().begin(), file.bytes().end());
+      if (firstInvalidUtf8(text_.chatTemplate))
+        return invalidFile(file.path() + ": is not UTF-8");
+      return Status::ok();
+    }
+    if (config_) {
+      LLMRT_ASSIGN_OR_RETURN(text_.chatTemplate, templateOf(*config_));
+    }
+    return Status::ok();
+  }
+
+  std::string folder_;
+  std::unique_ptr<JsonFile> config_; ///< tokenizer_config.json
+  std::optional<int32_t> eosId_;
+  ImportedText text_;
+};
+
+} // namespace
+
+Result<ImportedText> readFolderText(const std::string &path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    return FolderReader(path).read();
+  const fs::path file(path);
+  if (file.filename() != "tokenizer.json")
+    return invalidArgument(path + ": neither a folder nor a file called tokenizer.json");
+  const std::string folder = file.parent_path().string();
+  return FolderReader(folder.empty() ? "." : folder).read();
+}
+
+} // namespace llmc

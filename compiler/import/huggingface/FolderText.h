@@ -1,0 +1,18 @@
+//===- FolderText.h - tokenizer, template and defaults of a folder ---------------===//
+#ifndef LLMC_IMPORT_HUGGINGFACE_FOLDERTEXT_H
+#define LLMC_IMPORT_HUGGINGFACE_FOLDERTEXT_H
+
+#include "compiler/import/common/ImportedText.h"
+#include "runtime/support/Status.h"
+
+namespace llmc {
+
+/// Reads what \p path, a folder or the tokenizer.json in it, says about text: tokenizer.json with
+/// tokenizer_config.json and special_tokens_map.json, chat_template.jinja or the template of
+/// tokenizer_config.json, generation_config.json and the end tokens of config.json. Without a
+/// tokenizer.json the blob is empty; a file that is there and malformed is an error.
+llmrt::Result<ImportedText> readFolderText(const std::string &path);
+
+} // namespace llmc
+
+#endif // LLMC_IMPORT_HUGGINGFACE_FOLDERTEXT_H
