@@ -34,8 +34,9 @@ KERNEL_INLINE I32x16 dpbusd(I32x16 sum, U32x16 w, int32_t a) {
 
 /// Sums of up to eight units of unsigned values up to 15.
 struct NibbleSum {
-  I32x16 sum = (I32x16)(0);
+  I32x16 sum;
 };
+KERNEL_INLINE NibbleSum noNibbles() { return {splatInt(0)}; }
 KERNEL_INLINE void addUnit(NibbleSum &s, U32x16 w, int32_t a) { s.sum = dpbusd(s.sum, w, a); }
 KERNEL_INLINE I32x16 total(const NibbleSum &s) { return s.sum; }
 
@@ -62,8 +63,9 @@ KERNEL_INLINE I32x16 join(__m256i lo, __m256i hi) {
 
 /// Sums of up to eight units of unsigned values up to 15, in 16 bits: 8 * 2 * 15 * 127 = 30480.
 struct NibbleSum {
-  __m256i lo = _mm256_setzero_si256(), hi = _mm256_setzero_si256();
+  __m256i lo, hi;
 };
+KERNEL_INLINE NibbleSum noNibbles() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 KERNEL_INLINE void addUnit(NibbleSum &s, U32x16 w, int32_t a) {
   __m256i x = _mm256_set1_epi32(a);
   s.lo = _mm256_add_epi16(s.lo, _mm256_maddubs_epi16(lowHalf(w), x));
