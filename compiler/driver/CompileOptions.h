@@ -9,22 +9,22 @@
 namespace llmc {
 
 struct CompileOptions {
-  std::string model;             ///< an .onnx file, a .gguf file or a Hugging Face folder
-  std::string output;            ///< the plan; empty: beside nothing, the caller must set it
-  int optLevel = 3;              ///< 0..3, see Pipeline.h
+  std::string model;                 ///< an .onnx file, a .gguf file or a Hugging Face folder
+  std::string output;                ///< the plan; empty: beside nothing, the caller must set it
+  int optLevel = 3;                  ///< 0..3, see Pipeline.h
   std::string quantization = "none"; ///< none, int8, int4
   std::string kvCacheDtype = "auto"; ///< auto (f16), f32, f16, bf16
   std::string activations = "auto";  ///< auto (int8 where weights are integers), f32, int8
-  int64_t maxModelLen = 0;       ///< 0: what the model says
-  int64_t maxBatchedTokens = 512; ///< tokens of the largest step
-  int64_t maxSequences = 256;    ///< sequences of the largest step
-  std::string tokenizer;         ///< a folder or tokenizer.json; empty: beside the model
-  std::string dumpDir;           ///< writes the IR after each phase there; empty: no
-  std::string emitPhase;         ///< stop after this phase and write its IR; empty: a plan
-  std::string emitPath;          ///< where --emit writes; empty: standard output
+  int64_t maxModelLen = 0;           ///< 0: what the model says
+  int64_t maxBatchedTokens = 512;    ///< tokens of the largest step
+  int64_t maxSequences = 256;        ///< sequences of the largest step
+  std::string tokenizer;             ///< a folder or tokenizer.json; empty: beside the model
+  std::string dumpDir;               ///< writes the IR after each phase there; empty: no
+  std::string emitPhase;             ///< stop after this phase and write its IR; empty: a plan
+  std::string emitPath;              ///< where --emit writes; empty: standard output
   std::vector<std::string> disabledPasses;
   std::vector<std::string> cpuLevels; ///< empty: all
-  unsigned jobs = 0;             ///< 0: as many threads as the process may use
+  unsigned jobs = 0;                  ///< 0: as many threads as the process may use
   bool quiet = false;
 };
 

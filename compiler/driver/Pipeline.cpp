@@ -32,9 +32,7 @@ std::vector<std::pair<std::string, std::string>> llmc::phaseHelp() {
   };
 }
 
-int llmc::machineCodeLevel(int optLevel) {
-  return optLevel >= 3 ? 3 : optLevel >= 1 ? 2 : 1;
-}
+int llmc::machineCodeLevel(int optLevel) { return optLevel >= 3 ? 3 : optLevel >= 1 ? 2 : 1; }
 
 namespace {
 

@@ -30,8 +30,8 @@ std::vector<std::string> optionalPasses();
 /// Results have the same bits at every level.
 int machineCodeLevel(int optLevel);
 
-/// Runs the phases from the one after \p imported up to \p last on \p module. \p after is called with
-/// the module after each phase.
+/// Runs the phases from the one after \p imported up to \p last on \p module. \p after is called
+/// with the module after each phase.
 llvm::LogicalResult runPipeline(mlir::ModuleOp module, const CompileOptions &options, Phase last,
                                 const std::function<llvm::LogicalResult(Phase)> &after);
 

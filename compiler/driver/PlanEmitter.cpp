@@ -2,6 +2,7 @@
 
 #include "compiler/driver/PlanEmitter.h"
 #include "compiler/passes/plan/KernelFormat.h"
+#include "compiler/quantize/Quantize.h"
 #include "runtime/device/cpu/KernelAbi.h"
 #include "runtime/plan/PlanWriter.h"
 
@@ -71,8 +72,8 @@ private:
     } else {
       values.resize((last - first) * task.columns);
       LLMRT_RETURN_IF_ERROR(task.view.readRows(first, last, values.data()));
-      LLMRT_RETURN_IF_ERROR(quantizeRows(task.format, values.data(), last - first, task.columns,
-                                         quantized));
+      LLMRT_RETURN_IF_ERROR(
+          quantizeRows(task.format, values.data(), last - first, task.columns, quantized));
     }
     for (uint64_t row = first, tile = 0; row < last; row += kTileRows, ++tile) {
       std::vector<QuantizedRow> rows;
@@ -141,8 +142,8 @@ Status llmc::writePlan(plan::ProgramOp program, const ModelFiles &files, const P
   for (plan::WeightOp op : program.getOps<plan::WeightOp>()) {
     const fbs::WeightT &weight = *head->weights[index++];
     LLMRT_ASSIGN_OR_RETURN(WeightView view, readableWeight(op.getSource(), files));
-    tasks.push_back({std::move(view), weightFormat(op.getFormatAttr()), weight.rows,
-                     weight.columns, weight.offset, weight.size});
+    tasks.push_back({std::move(view), weightFormat(op.getFormatAttr()), weight.rows, weight.columns,
+                     weight.offset, weight.size});
     size = std::max(size, weight.offset + weight.size);
     values += weight.rows * weight.columns;
   }
@@ -163,9 +164,9 @@ Status llmc::writePlan(plan::ProgramOp program, const ModelFiles &files, const P
     head->modules.push_back(std::move(module));
   }
   if (!extras.tokenizerBlob.empty()) {
-    LLMRT_ASSIGN_OR_RETURN(uint32_t segment,
-                           writer->addSegment(fbs::SegmentKind::Tokenizer, "tokenizer",
-                                              bytes(extras.tokenizerBlob)));
+    LLMRT_ASSIGN_OR_RETURN(
+        uint32_t segment,
+        writer->addSegment(fbs::SegmentKind::Tokenizer, "tokenizer", bytes(extras.tokenizerBlob)));
     head->text->tokenizer_segment = static_cast<int32_t>(segment);
   }
   LLMRT_ASSIGN_OR_RETURN(uint32_t segment,

@@ -56,7 +56,8 @@ void Progress::draw(bool last) {
     return;
   }
   constexpr int width = 30;
-  double part = total_ ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
+  double part =
+      total_ ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
   int filled = static_cast<int>(part * width);
   std::string bar(filled, '#');
   bar.resize(width, '.');

@@ -23,8 +23,8 @@ private:
   std::deque<MappedFile> files_;
 };
 
-/// The matrix (or vector: one column) that \p expression, made of llm.weight operations, stands for.
-/// Fails where a source lies outside its file.
+/// The matrix (or vector: one column) that \p expression, made of llm.weight operations, stands
+/// for. Fails where a source lies outside its file.
 llmrt::Result<WeightView> readableWeight(mlir::Value expression, const ModelFiles &files);
 
 } // namespace llmc

@@ -27,10 +27,10 @@ struct FuseGateUpPass : llmc::impl::FuseGateUpPassBase<FuseGateUpPass> {
     auto up = glu.getUp().getDefiningOp<LinearOp>();
     if (!gate || !up || gate == up || !isPlainLinear(gate) || !isPlainLinear(up) ||
         gate.getInput() != up.getInput() ||
-        gate.getWeight().getType() != up.getWeight().getType() ||
-        bool(gate.getBias()) != bool(up.getBias()) || !canJoin(gate.getWeight(), up.getWeight()) ||
-        !gate->hasOneUse() || !up->hasOneUse())
+        gate.getWeight().getType() != up.getWeight().getType() || gate.getBias() || up.getBias() ||
+        !canJoin(gate.getWeight(), up.getWeight()) || !gate->hasOneUse() || !up->hasOneUse())
       return;
+    // (The kernel has no bias for a GLU.)
     constexpr int64_t tile = WeightInterleaveOp::tileRows;
     int64_t n = dim(gate.getWeight(), 0), k = dim(gate.getWeight(), 1);
     int64_t rows = 2 * ((n + tile - 1) / tile * tile);
@@ -39,11 +39,7 @@ struct FuseGateUpPass : llmc::impl::FuseGateUpPassBase<FuseGateUpPass> {
     rewriter.setInsertionPoint(glu);
     Value weight = WeightInterleaveOp::create(rewriter, loc, RankedTensorType::get({rows, k}, f32),
                                               gate.getWeight(), up.getWeight());
-    Value bias;
-    if (gate.getBias())
-      bias = WeightInterleaveOp::create(rewriter, loc, RankedTensorType::get({rows}, f32),
-                                        gate.getBias(), up.getBias());
-    auto fused = LinearOp::create(rewriter, loc, glu.getType(), gate.getInput(), weight, bias);
+    auto fused = LinearOp::create(rewriter, loc, glu.getType(), gate.getInput(), weight);
     fused.setActivation(glu.getActivation());
     fused.setGlu(true);
     rewriter.replaceOp(glu, fused);

@@ -62,8 +62,11 @@ CommandOp ProgramBuilder::command(Location loc, const Twine &name, StringRef kin
       // A constant that is not given is 0, so zeros would only make equal kernels look different.
       if (*integer)
         dictionary.set(constant, builder_.getI64IntegerAttr(*integer));
-    } else if (double real = std::get<double>(value); real != 0) {
-      dictionary.set(constant, builder_.getF64FloatAttr(real));
+    } else if (const double *real = std::get_if<double>(&value)) {
+      if (*real != 0)
+        dictionary.set(constant, builder_.getF64FloatAttr(*real));
+    } else {
+      dictionary.set(constant, builder_.getStringAttr(std::get<std::string>(value)));
     }
   }
   Attribute key =

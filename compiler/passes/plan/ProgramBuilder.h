@@ -22,7 +22,7 @@ struct PlanRows {
 };
 
 /// A constant of a kernel: name and value.
-using PlanConstant = std::pair<llvm::StringRef, std::variant<int64_t, double>>;
+using PlanConstant = std::pair<llvm::StringRef, std::variant<int64_t, double, std::string>>;
 
 /// Makes weights, buffers, kernels and commands, each once.
 class ProgramBuilder {

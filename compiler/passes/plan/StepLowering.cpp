@@ -10,16 +10,6 @@ using namespace llmc::llm;
 
 namespace {
 
-/// What codegen/cpu/kernels/README.md calls `op` of an elementwise kernel.
-enum ElementwiseOp : int64_t {
-  kAdd = 1,
-  kMul = 2,
-  kActivate = 3,
-  kGlu = 4,
-  kScale = 5,
-  kSoftcap = 6
-};
-
 int64_t rowBytes(Value value) {
   RankedTensorType type = tensorType(value);
   if (auto q8 = dyn_cast<Q8Type>(type.getElementType()))
@@ -70,23 +60,16 @@ LogicalResult StepLowering::lowerOp(Operation *op) {
       .Case<EmbeddingOp, GatherRowsOp, LinearOp, QuantizeOp, RmsNormOp, LayerNormOp, RopeAnglesOp,
             RopeGatherOp, RopeAppendOp, AttentionOp, ColumnsOp>(
           [&](auto typed) { return lowerOp(typed); })
-      .Case<AddOp>([&](auto) { return lowerElementwise(op, "add", kAdd); })
-      .Case<MulOp>([&](auto) { return lowerElementwise(op, "mul", kMul); })
+      .Case<AddOp>([&](auto) { return lowerElementwise(op, "add"); })
+      .Case<MulOp>([&](auto) { return lowerElementwise(op, "mul"); })
       .Case<ActivateOp>([&](ActivateOp o) {
-        return lowerElementwise(op, "activate", kActivate,
-                                {{"activation", static_cast<int64_t>(o.getActivation())}});
+        return lowerElementwise(op, stringifyActivation(o.getActivation()));
       })
       .Case<GluOp>([&](GluOp o) {
-        return lowerElementwise(op, "glu", kGlu,
-                                {{"activation", static_cast<int64_t>(o.getActivation())}});
+        return lowerElementwise(op, (stringifyActivation(o.getActivation()) + "_mul").str());
       })
-      .Case<ScaleOp>([&](ScaleOp o) {
-        return lowerElementwise(op, "scale", kScale, {{"factor", o.getFactor().convertToDouble()}});
-      })
-      .Case<SoftcapOp>([&](SoftcapOp o) {
-        return lowerElementwise(op, "softcap", kSoftcap,
-                                {{"factor", o.getCap().convertToDouble()}});
-      })
+      .Case<ScaleOp>(
+          [&](ScaleOp o) { return lowerElementwise(op, "scale", o.getFactor().convertToDouble()); })
       .Default([](Operation *other) {
         return other->emitError() << "'" << other->getName()
                                   << "' has no kernel; is a pass of the pipeline missing?";
@@ -135,16 +118,8 @@ FailureOr<Value> StepLowering::whole(Operation *op, Value value) {
   const PlanRows &r = rows(value);
   if (r.offset == 0 && r.rowElements == r.columns)
     return r.memory;
-  // The columns of a joined projection that something other than rope_append reads.
-  Value copy = b.buffer("columns", r.kind, 4 * r.columns);
-  b.command(op->getLoc(), name("columns"), "columns", {{"x", r.memory}, {"y", copy}},
-            {{"d", r.columns},
-             {"stride", r.rowElements},
-             {"offset", r.offset},
-             {"rows", int64_t(r.kind == RowKind::Logit)}},
-            b.perRow(r.kind, 1));
-  values[value] = {copy, r.kind, r.columns, 0, r.columns};
-  return copy;
+  return op->emitError() << "'" << op->getName() << "' reads columns " << r.offset << " to "
+                         << r.offset + r.columns << " of a wider row, which it has no kernel for";
 }
 
 Value StepLowering::result(Value value, RowKind kind, StringRef what) {
@@ -181,6 +156,8 @@ LogicalResult StepLowering::lowerOp(EmbeddingOp op) {
 
 LogicalResult StepLowering::lowerOp(GatherRowsOp op) {
   FailureOr<Value> x = whole(op, op.getInput());
+  if (failed(x))
+    return failure();
   Value y = result(op, RowKind::Logit, "rows");
   b.command(op.getLoc(), name("gather_rows"), "gather_rows", {{"x", *x}, {"y", y}},
             {{"d", dim(op, 1)}}, b.perRow(RowKind::Logit, 1));
@@ -195,6 +172,8 @@ LogicalResult StepLowering::lowerOp(LinearOp op) {
   int64_t n = dim(op.getWeight(), 0), k = dim(op.getWeight(), 1);
   auto q8 = dyn_cast<Q8Type>(tensorType(op.getInput()).getElementType());
   FailureOr<Value> x = whole(op, op.getInput());
+  if (failed(x))
+    return failure();
   StringRef role = roleOf(op);
   std::string label = role == "head" ? "head" : name(role);
   SmallVector<std::pair<StringRef, Value>> bindings = {
@@ -205,19 +184,17 @@ LogicalResult StepLowering::lowerOp(LinearOp op) {
     if (rows(op.getResidual()).kind != kind)
       return op.emitOpError() << "adds rows of another kind (tokens and logit rows)";
     FailureOr<Value> residual = whole(op, op.getResidual());
+    if (failed(residual))
+      return failure();
     bindings.push_back({"residual", *residual});
   }
   Value y = result(op, kind, role);
   bindings.push_back({"y", y});
-  // A GLU whose rows were padded writes the padded columns: its buffer must hold them.
-  if (op.getGlu() && n / 2 != dim(op, 1))
-    return op.emitOpError() << "has an intermediate size of " << dim(op, 1)
-                            << "; it must be a multiple of 16 to be fused";
   // Some tiles a task: fewer hand-outs for a wide matrix, and both halves of a GLU pair together.
   constexpr int64_t tilesATask = 4;
   int64_t tiles = (n + 15) / 16;
   SmallVector<PlanConstant> constants = {{"k", k},
-                                         {"n", n},
+                                         {"n", op.getGlu() ? 2 * dim(op, 1) : n},
                                          {"x_int8", int64_t(bool(q8))},
                                          {"group", q8 ? q8.getGroup() : 0},
                                          {"rows", int64_t(kind == RowKind::Logit)},
@@ -237,6 +214,8 @@ LogicalResult StepLowering::lowerOp(LinearOp op) {
 LogicalResult StepLowering::lowerOp(QuantizeOp op) {
   RowKind kind = rows(op.getInput()).kind;
   FailureOr<Value> x = whole(op, op.getInput());
+  if (failed(x))
+    return failure();
   Value y = result(op, kind, "int8_rows");
   auto q8 = cast<Q8Type>(tensorType(op).getElementType());
   b.command(
@@ -250,6 +229,8 @@ LogicalResult StepLowering::lowerNorm(Operation *op, Value input, Value weight, 
                                       int64_t normKind, double eps, bool plusOne) {
   RowKind kind = rows(input).kind;
   FailureOr<Value> x = whole(op, input);
+  if (failed(x))
+    return failure();
   auto q8 = dyn_cast<Q8Type>(tensorType(op->getResult(0)).getElementType());
   Value y = result(op->getResult(0), kind, "normed");
   SmallVector<std::pair<StringRef, Value>> bindings = {{"x", *x}, {"w", vector(weight, "norm")}};
@@ -308,14 +289,30 @@ LogicalResult StepLowering::lowerOp(RopeAppendOp op) {
   KvType kv = op.getCache().getType();
   PlanRows q = rows(op.getQuery()), k = rows(op.getKeys()), v = rows(op.getValues());
   Value rotated = result(op.getRotated(), RowKind::Token, "queries");
-  SmallVector<std::pair<StringRef, Value>> bindings = {
-      {"q", q.memory}, {"k", k.memory}, {"v", v.memory}, {"q_out", rotated}};
+  // One row of q, k and v side by side, as a joined projection gives it, or three tensors.
+  bool joined = q.memory == k.memory && k.memory == v.memory && q.offset == 0 &&
+                k.offset == q.columns && v.offset == k.offset + k.columns &&
+                q.rowElements == v.offset + v.columns;
+  SmallVector<std::pair<StringRef, Value>> bindings;
+  if (joined) {
+    bindings.push_back({"qkv", q.memory});
+  } else {
+    for (auto [role, value] : {std::pair<StringRef, Value>{"q", op.getQuery()},
+                               {"k", op.getKeys()},
+                               {"v", op.getValues()}}) {
+      FailureOr<Value> memory = whole(op, value);
+      if (failed(memory))
+        return failure();
+      bindings.push_back({role, *memory});
+    }
+  }
   if (op.getAngles())
     bindings.push_back({"angles", rows(op.getAngles()).memory});
   if (op.getQueryNorm()) {
     bindings.push_back({"q_norm", vector(op.getQueryNorm(), "q_norm")});
     bindings.push_back({"k_norm", vector(op.getKeyNorm(), "k_norm")});
   }
+  bindings.push_back({"q_out", rotated});
   b.command(op.getLoc(), name("rope_append"), "rope_append", bindings,
             {{"heads", static_cast<int64_t>(op.getHeads())},
              {"kv_heads", kv.getHeads()},
@@ -324,13 +321,8 @@ LogicalResult StepLowering::lowerOp(RopeAppendOp op) {
              {"rotary", op.getAngles() ? 2 * dim(op.getAngles(), 2) : 0},
              {"interleaved", int64_t(op.getInterleaved())},
              {"kv_element", static_cast<int64_t>(kv.getElement())},
-             {"q_stride", q.rowElements},
-             {"q_offset", q.offset},
-             {"k_stride", k.rowElements},
-             {"k_offset", k.offset},
-             {"v_stride", v.rowElements},
-             {"v_offset", v.offset},
-             {"norm", int64_t(bool(op.getQueryNorm()))},
+             {"split", int64_t(!joined)},
+             {"q_norm", int64_t(bool(op.getQueryNorm()))},
              {"eps", op.getNormEps() ? op.getNormEps()->convertToDouble() : 0.0},
              {"plus_one", int64_t(op.getNormPlusOne())}},
             b.perRow(RowKind::Token, 1), {kvPrefixBytes[layer]});
@@ -345,6 +337,8 @@ LogicalResult StepLowering::lowerOp(AttentionOp op) {
   if (it == cacheLayer.end())
     return op.emitOpError() << "reads a cache that llm.rope_append has not written";
   FailureOr<Value> q = whole(op, op.getQuery());
+  if (failed(q))
+    return failure();
   Value y = result(op, RowKind::Token, "attended");
   int64_t elementBytes = kv.getElement() == llm::Element::F32 ? 4 : 2;
   int64_t kvBytes = kv.getHeads() * (kv.getKeySize() + kv.getValueSize()) * elementBytes;
@@ -373,8 +367,7 @@ LogicalResult StepLowering::lowerOp(ColumnsOp op) {
   return success();
 }
 
-LogicalResult StepLowering::lowerElementwise(Operation *op, StringRef what, int64_t opcode,
-                                             ArrayRef<PlanConstant> extra) {
+LogicalResult StepLowering::lowerElementwise(Operation *op, StringRef opcode, double scale) {
   SmallVector<std::pair<StringRef, Value>> bindings;
   static constexpr StringLiteral roles[] = {"a", "b"};
   RowKind kind = rows(op->getOperand(0)).kind;
@@ -382,12 +375,16 @@ LogicalResult StepLowering::lowerElementwise(Operation *op, StringRef what, int6
     if (rows(operand).kind != kind)
       return op->emitOpError() << "mixes rows of tokens and logit rows";
     FailureOr<Value> memory = whole(op, operand);
+    if (failed(memory))
+      return failure();
     bindings.push_back({roles[i], *memory});
   }
-  bindings.push_back({"y", result(op->getResult(0), kind, what)});
-  SmallVector<PlanConstant> constants = {
-      {"op", opcode}, {"d", dim(op->getResult(0), 1)}, {"rows", int64_t(kind == RowKind::Logit)}};
-  llvm::append_range(constants, extra);
-  b.command(op->getLoc(), name(what), "elementwise", bindings, constants, b.perRow(kind, 1));
+  bindings.push_back({"y", result(op->getResult(0), kind, opcode)});
+  b.command(op->getLoc(), name(opcode), "elementwise", bindings,
+            {{"op", opcode.str()},
+             {"d", dim(op->getResult(0), 1)},
+             {"rows", int64_t(kind == RowKind::Logit)},
+             {"scale", scale}},
+            b.perRow(kind, 1));
   return success();
 }

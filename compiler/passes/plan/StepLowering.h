@@ -29,8 +29,8 @@ private:
   llvm::LogicalResult lowerOp(llm::RopeAppendOp op);
   llvm::LogicalResult lowerOp(llm::AttentionOp op);
   llvm::LogicalResult lowerOp(llm::ColumnsOp op);
-  llvm::LogicalResult lowerElementwise(mlir::Operation *op, llvm::StringRef name, int64_t opcode,
-                                       llvm::ArrayRef<PlanConstant> extra = {});
+  llvm::LogicalResult lowerElementwise(mlir::Operation *op, llvm::StringRef opcode,
+                                       double scale = 0);
   llvm::LogicalResult lowerNorm(mlir::Operation *op, mlir::Value input, mlir::Value weight,
                                 mlir::Value bias, int64_t kind, double eps, bool plusOne);
 

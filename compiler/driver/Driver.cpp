@@ -1,0 +1,239 @@
+//===- Driver.cpp - a model's files to a plan -----------------------------------------===//
+
+#include "compiler/driver/Driver.h"
+#include "codegen/cpu/CpuCodegen.h"
+#include "compiler/driver/Diagnostics.h"
+#include "compiler/driver/ImportModel.h"
+#include "compiler/driver/OutputFile.h"
+#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PlanEmitter.h"
+#include "compiler/driver/Provenance.h"
+#include "compiler/passes/AllPasses.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
+#include <future>
+#include <thread>
+
+using namespace mlir;
+using namespace llmc;
+using llmrt::Result;
+using llmrt::Status;
+
+static std::string printModule(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, OpPrintingFlags().enableDebugInfo(false));
+  return text;
+}
+
+namespace {
+
+/// One compilation, phase by phase.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, Progress &progress)
+      : options(options), progress(progress), context(registry()),
+        diagnostics(&context, std::filesystem::path(options.model).filename().string()) {
+    context.loadAllAvailableDialects();
+  }
+
+  Status run();
+  CompileReport takeReport() { return {std::move(sources), diagnostics.takeRemarks()}; }
+
+private:
+  static DialectRegistry registry() {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    return registry;
+  }
+
+  Status check();
+  Result<std::vector<CpuLevel>> levels() const;
+  /// Dumps the module where --dump-ir asks for it; true when --emit stops here.
+  Result<bool> afterPhase(Phase phase);
+  Status compileKernels(plan::ProgramOp program, PlanExtras &extras);
+  Status failure(llvm::StringRef fallback) {
+    return llmrt::invalidFile(diagnostics.error(fallback));
+  }
+  unsigned jobs() const;
+
+  const CompileOptions &options;
+  Progress &progress;
+  MLIRContext context;
+  DiagnosticCollector diagnostics;
+  ImportedModel model;
+  std::vector<SourceHash> sources;
+};
+
+} // namespace
+
+unsigned Compilation::jobs() const {
+  return options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+}
+
+Status Compilation::check() {
+  if (options.optLevel < 0 || options.optLevel > 3)
+    return llmrt::invalidArgument("-O takes 0 to 3, not " + std::to_string(options.optLevel));
+  for (const std::string &name : options.disabledPasses) {
+    std::vector<std::string> known = optionalPasses();
+    if (!llvm::is_contained(known, name))
+      return llmrt::invalidArgument(
+          "--disable-pass: '" + name +
+          "' is not a pass that can be left out; those are: " + llvm::join(known, ", "));
+  }
+  if (!options.emitPhase.empty() && !phaseByName(options.emitPhase)) {
+    std::vector<std::string> known;
+    for (auto &[name, what] : phaseHelp())
+      known.push_back(name);
+    return llmrt::invalidArgument("--emit: no phase '" + options.emitPhase +
+                                  "'; phases: " + llvm::join(known, ", "));
+  }
+  return levels().status();
+}
+
+Result<std::vector<CpuLevel>> Compilation::levels() const {
+  std::vector<CpuLevel> all = allCpuLevels();
+  if (options.cpuLevels.empty())
+    return all;
+  std::vector<CpuLevel> chosen;
+  for (const std::string &name : options.cpuLevels)
+    if (llvm::none_of(all, [&](CpuLevel level) { return cpuLevelName(level) == name; })) {
+      std::vector<std::string> known;
+      for (CpuLevel level : all)
+        known.push_back(cpuLevelName(level).str());
+      return llmrt::invalidArgument("--cpu-level: no level '" + name +
+                                    "'; levels: " + llvm::join(known, ", "));
+    }
+  // In the table's order, whatever the order asked for: the loader takes the last that fits.
+  for (CpuLevel level : all)
+    if (llvm::is_contained(options.cpuLevels, cpuLevelName(level)))
+      chosen.push_back(level);
+  return chosen;
+}
+
+Result<bool> Compilation::afterPhase(Phase phase) {
+  bool stop = options.emitPhase == phaseName(phase);
+  if (options.dumpDir.empty() && !stop)
+    return false;
+  std::string text = printModule(*model.module);
+  if (!options.dumpDir.empty()) {
+    std::string name = std::to_string(static_cast<int>(phase)) + "-" + phaseName(phase).str();
+    LLMRT_RETURN_IF_ERROR(writeOutputFile(options.dumpDir + "/" + name + ".mlir", text));
+  }
+  if (stop && options.emitPath.empty()) {
+    llvm::outs() << text;
+    llvm::outs().flush();
+  } else if (stop) {
+    LLMRT_RETURN_IF_ERROR(writeOutputFile(options.emitPath, text));
+  }
+  return stop;
+}
+
+Status Compilation::compileKernels(plan::ProgramOp program, PlanExtras &extras) {
+  std::vector<KernelSpec> specs;
+  for (plan::KernelOp kernel : program.getOps<plan::KernelOp>()) {
+    KernelSpec spec{kernel.getSymName().str(), kernel.getKind().str(), {}};
+    for (NamedAttribute attr : kernel.getConstants()) {
+      KernelConstant constant{attr.getName().str(), int64_t(0)};
+      if (auto integer = dyn_cast<IntegerAttr>(attr.getValue()))
+        constant.value = integer.getInt();
+      else if (auto real = dyn_cast<FloatAttr>(attr.getValue()))
+        constant.value = real.getValueAsDouble();
+      else
+        constant.value = cast<StringAttr>(attr.getValue()).str();
+      spec.constants.push_back(std::move(constant));
+    }
+    specs.push_back(std::move(spec));
+  }
+  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
+  progress.begin("kernels", chosen.size());
+  std::vector<FailureOr<CpuObject>> objects(chosen.size());
+  auto compile = [&](size_t i) {
+    CpuDump dump;
+    if (!options.dumpDir.empty())
+      dump = [&, i](llvm::StringRef phase, llvm::StringRef text) {
+        // A dump that can't be written is no reason to fail a compilation that can.
+        (void)writeOutputFile(options.dumpDir + "/codegen/" + cpuLevelName(chosen[i]).str() + "." +
+                                  phase.str() +
+                                  (phase == "mlir"  ? ".mlir"
+                                   : phase == "asm" ? ".s"
+                                                    : ".ll"),
+                              text.str())
+            .isOk();
+      };
+    objects[i] =
+        emitCpuObject(program.getLoc(), specs, chosen[i], machineCodeLevel(options.optLevel), dump);
+    progress.advance(1);
+  };
+  // One level a thread, as far as there are threads.
+  std::vector<std::future<void>> pending;
+  for (size_t i = 0; i < chosen.size(); ++i)
+    pending.push_back(
+        std::async(jobs() > 1 ? std::launch::async : std::launch::deferred, compile, i));
+  for (std::future<void> &done : pending)
+    done.get();
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (failed(objects[i]))
+      return failure("the kernels could not be compiled");
+    extras.code.push_back({cpuLevelName(chosen[i]).str(), std::move(objects[i]->bytes)});
+    extras.scratchBytes = objects[i]->scratchBytes;
+  }
+  return Status::ok();
+}
+
+Status Compilation::run() {
+  LLMRT_RETURN_IF_ERROR(check());
+  if (!options.dumpDir.empty())
+    LLMRT_RETURN_IF_ERROR(makeFolder(options.dumpDir + "/codegen"));
+
+  progress.begin("import");
+  LLMRT_ASSIGN_OR_RETURN(model, importModel(options, context, diagnostics));
+  LLMRT_ASSIGN_OR_RETURN(bool done, afterPhase(Phase::Import));
+  if (done)
+    return Status::ok();
+
+  Phase last = options.emitPhase.empty() ? Phase::Plan : *phaseByName(options.emitPhase);
+  Status phaseStatus;
+  progress.begin("passes");
+  LogicalResult ran = runPipeline(*model.module, options, last, [&](Phase phase) {
+    Result<bool> stopped = afterPhase(phase);
+    phaseStatus = stopped.status();
+    return success(stopped.isOk());
+  });
+  LLMRT_RETURN_IF_ERROR(phaseStatus);
+  if (failed(ran))
+    return failure("the model could not be compiled");
+  if (!options.emitPhase.empty())
+    return Status::ok();
+
+  plan::ProgramOp program = *model.module->getOps<plan::ProgramOp>().begin();
+  // Hashing the sources only waits for the disk and one core: beside the kernels.
+  std::future<Result<std::vector<SourceHash>>> hashes =
+      std::async(std::launch::async, [&] { return hashSources(model.files); });
+  PlanExtras extras;
+  LLMRT_RETURN_IF_ERROR(compileKernels(program, extras));
+  LLMRT_ASSIGN_OR_RETURN(sources, hashes.get());
+  extras.provenance = makeProvenance(sources, options);
+  fillText(model.text, extras);
+  for (plan::KernelOp kernel : program.getOps<plan::KernelOp>())
+    if (auto flag = kernel.getConstants().getAs<IntegerAttr>("x_int8"); flag && flag.getInt())
+      extras.activations = llmrt::fbs::ElementType::I8;
+
+  EmitOptions emit;
+  emit.threads = jobs();
+  return writePlan(program, model.files, extras, options.output, emit, progress);
+}
+
+Status llmc::compileModel(const CompileOptions &options, Progress &progress,
+                          CompileReport *report) {
+  Compilation compilation(options, progress);
+  Status status = compilation.run();
+  progress.finish();
+  if (report)
+    *report = compilation.takeReport();
+  return status;
+}
