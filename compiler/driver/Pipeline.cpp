@@ -108,7 +108,8 @@ LogicalResult llmc::runPipeline(ModuleOp module, const CompileOptions &options, 
   for (int i = static_cast<int>(Phase::Raise); i <= static_cast<int>(last); ++i) {
     Phase phase = static_cast<Phase>(i);
     PassManager manager(module.getContext());
-    if (phase == Phase::Raise)
+    // Importers of the other files write the llm dialect themselves.
+    if (phase == Phase::Raise && !module.lookupSymbol(llm::kStepFunction))
       buildRaisePipeline(manager);
     for (const Step &step : steps()) {
       if (step.phase != phase || options.optLevel < step.level ||
