@@ -15,7 +15,8 @@ namespace {
 constexpr std::string_view kWordMark = "\u2581"; // SentencePiece's space
 
 Status keyError(const std::string &key, const std::string &what) {
-  return invalidFile("tokenizer.ggml." + key + " " + what);
+  // An element follows its array: scores[4].
+  return invalidFile("tokenizer.ggml." + key + (what.starts_with('[') ? "" : " ") + what);
 }
 
 PipelineStep step(StepKind kind, std::string_view pattern = {}, std::string_view content = {}) {
