@@ -24,6 +24,8 @@ public:
   static llmrt::Result<Checkpoint> open(const std::string &folder);
 
   const std::vector<MappedFile> &files() const { return files_; }
+  /// Their names in the folder.
+  const std::vector<std::string> &names() const { return names_; }
   const std::vector<Tensor> &tensors() const { return tensors_; }
   const Tensor *find(std::string_view name) const;
   llmrt::Result<WeightSource> source(const Tensor &tensor) const {

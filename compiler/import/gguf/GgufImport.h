@@ -1,0 +1,20 @@
+//===- GgufImport.h - from a GGUF file to the llm dialect -------------------------===//
+#ifndef LLMC_IMPORT_GGUF_GGUFIMPORT_H
+#define LLMC_IMPORT_GGUF_GGUFIMPORT_H
+
+#include "compiler/import/common/ImportedText.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace llmc {
+
+/// Reads the model at \p path (the first file of a split one) into a module of the llm dialect with
+/// `@step`; `llm.files` are names in its folder. Weights keep the file's own encoding. \p text,
+/// unless it is null, gets tokenizer, chat template and generation defaults. A failure is one
+/// diagnostic that names the file and the tensor or key; the result is null then.
+mlir::OwningOpRef<mlir::ModuleOp> importGguf(llvm::StringRef path, mlir::MLIRContext *context,
+                                             ImportedText *text = nullptr);
+
+} // namespace llmc
+
+#endif // LLMC_IMPORT_GGUF_GGUFIMPORT_H
