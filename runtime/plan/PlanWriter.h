@@ -36,7 +36,7 @@ public:
   /// Creates the temporary file "<path>.tmp-...". \p headReserve bytes are kept for the head;
   /// a head that turns out larger is made room for by moving what was written.
   static Result<std::unique_ptr<PlanWriter>> create(const std::string &path,
-                                                    uint64_t headReserve = 64 * 1024);
+                                                    uint64_t headReserve = 256 * 1024);
   /// Removes the temporary file, unless finish() succeeded.
   ~PlanWriter();
   PlanWriter(const PlanWriter &) = delete;

@@ -40,6 +40,12 @@ Status program(const fbs::Plan &plan);
 /// Text defaults and the self-test.
 Status text(const fbs::Plan &plan);
 
+/// Does \p command give its kernel the memory that a kernel of that family touches, and all of its
+/// tasks? Families that aren't known pass. Indices must have been checked.
+Status kernelNeeds(const fbs::Plan &plan, const fbs::Command &command);
+/// Is \p have at least \p need for every step of up to \p maxTokens tokens?
+bool fits(const fbs::Affine &need, const fbs::Affine &have, int64_t maxTokens);
+
 /// A name for people: 1 to kMaxNameBytes bytes of UTF-8 without control characters.
 bool isName(const flatbuffers::String *s);
 /// Free text, which may be empty and may hold tabs and line breaks.

@@ -68,16 +68,16 @@ static std::unordered_map<uint64_t, const fbs::KvLayer *> kvPrefixes(const fbs::
   return prefixes;
 }
 
-/// A constant that the kernel was specialised for, if it has one of that name.
-static const fbs::Constant *constant(const fbs::Kernel &k, std::string_view name) {
+/// An integer constant of the kernel; 0 where it isn't given.
+static int64_t constant(const fbs::Kernel &k, std::string_view name) {
   for (const fbs::Constant *c : *k.constants())
     if (c->name()->string_view() == name)
-      return c;
-  return nullptr;
+      return c->value();
+  return 0;
 }
 
 /// A kernel that writes or reads the KV cache must do so inside the layer that its scalar names.
-static Status kvAccess(const fbs::Kernel &k, const fbs::Command &c,
+static Status kvAccess(const fbs::Plan &plan, const fbs::Kernel &k, const fbs::Command &c,
                        const std::unordered_map<uint64_t, const fbs::KvLayer *> &prefixes) {
   if (c.scalars()->size() != 1)
     return invalidFile("a '" + k.kind()->str() + "' takes one scalar, its layer's KV prefix");
@@ -86,15 +86,28 @@ static Status kvAccess(const fbs::Kernel &k, const fbs::Command &c,
   if (layer == prefixes.end())
     return invalidFile("scalar " + std::to_string(prefix) + " is no layer's KV prefix");
   const fbs::KvLayer &l = *layer->second;
-  const std::pair<const char *, uint64_t> sizes[] = {{"kv_heads", l.kv_heads()},
-                                                     {"key_size", l.key_size()},
-                                                     {"value_size", l.value_size()},
-                                                     {"head_size", l.key_size()}};
+  bool attention = k.kind()->string_view() == "attention";
+  const std::pair<const char *, int64_t> sizes[] = {
+      {"kv_heads", l.kv_heads()},
+      {attention ? "key_size" : "head_size", l.key_size()},
+      {"value_size", l.value_size()},
+      {"kv_element", static_cast<int64_t>(l.element())}};
   for (auto [name, wanted] : sizes)
-    if (const fbs::Constant *have = constant(k, name))
-      if (have->is_real() || have->value() < 0 || static_cast<uint64_t>(have->value()) != wanted)
-        return invalidFile(std::string("kernel '") + k.symbol()->str() + "' has " + name + " " +
-                           std::to_string(have->value()) + ", its KV layer " + num(wanted));
+    if (int64_t have = constant(k, name); have != wanted)
+      return invalidFile("kernel '" + k.symbol()->str() + "' has " + name + " " +
+                         std::to_string(have) + ", its KV layer " + std::to_string(wanted));
+  if (!attention)
+    return Status::ok();
+  // Blocks beyond the layer's window may be gone, and a tile of more queries than the kernel's
+  // scratch is made for must not come.
+  int64_t window = constant(k, "window");
+  if (l.window() != 0 && (window <= 0 || window > l.window()))
+    return invalidFile("kernel '" + k.symbol()->str() + "' sees a window of " +
+                       std::to_string(window) + " tokens, its KV layer keeps " + num(l.window()));
+  int64_t tile = constant(k, "query_tile");
+  if (tile < plan.limits()->query_tile())
+    return invalidFile("kernel '" + k.symbol()->str() + "' takes " + std::to_string(tile) +
+                       " queries a tile, the plan's limit is " + num(plan.limits()->query_tile()));
   return Status::ok();
 }
 
@@ -137,8 +150,10 @@ static Status commands(const fbs::Plan &plan) {
       return fail("the number of tasks is missing, negative or beyond " + num(kMaxTasks));
     std::string_view kind = k.kind()->string_view();
     if (kind == "attention" || kind == "rope_append")
-      if (Status s = kvAccess(k, c, prefixes); !s.isOk())
+      if (Status s = kvAccess(plan, k, c, prefixes); !s.isOk())
         return fail(s.message());
+    if (Status s = kernelNeeds(plan, c); !s.isOk())
+      return fail(s.message());
     // Predictions multiply these with rows and context; the sum of all must stay a number.
     if (const fbs::Cost *cost = c.cost()) {
       Checked rows(plan.limits()->max_tokens());

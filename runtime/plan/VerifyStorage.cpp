@@ -96,16 +96,16 @@ static Status weights(const fbs::Plan &plan) {
   return Status::ok();
 }
 
-/// Is \p slot at least \p buffer for every step? Both are affine and S, R, Q lie in [0, T], so the
-/// smallest difference for a given T takes each of those at 0 or T, and is linear in T: it suffices
-/// to look at both ends. int128 holds any sum of five products of an int64 and a count.
-static bool fits(const fbs::Affine &buffer, const fbs::Affine &slot, int64_t maxTokens) {
-  auto least = [](int64_t s, int64_t b) { return std::min<__int128>(0, __int128(s) - b); };
-  __int128 constant = __int128(slot.constant()) - buffer.constant();
-  __int128 perToken = __int128(slot.per_token()) - buffer.per_token() +
-                      least(slot.per_sequence(), buffer.per_sequence()) +
-                      least(slot.per_row(), buffer.per_row()) +
-                      least(slot.per_tile(), buffer.per_tile());
+// Both are affine and S, R, Q lie in [0, T], so the smallest difference for a given T takes each of
+// those at 0 or T, and is linear in T: it suffices to look at both ends. int128 holds any sum of
+// five products of an int64 and a count.
+bool fits(const fbs::Affine &need, const fbs::Affine &have, int64_t maxTokens) {
+  auto least = [](int64_t h, int64_t n) { return std::min<__int128>(0, __int128(h) - n); };
+  __int128 constant = __int128(have.constant()) - need.constant();
+  __int128 perToken = __int128(have.per_token()) - need.per_token() +
+                      least(have.per_sequence(), need.per_sequence()) +
+                      least(have.per_row(), need.per_row()) +
+                      least(have.per_tile(), need.per_tile());
   return constant + perToken >= 0 && constant + perToken * maxTokens >= 0;
 }
 

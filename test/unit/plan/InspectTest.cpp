@@ -58,11 +58,11 @@ TEST(Inspect, TextSaysWhatThePlanHolds) {
   EXPECT_EQ(r.err, "");
   for (const char *part :
        {"tiny (llama)", "model.safetensors", "-O3 --int4", "i4.g32.f16.min", "f32.n16", "all",
-        "embed_f32_d8", "run by 8 commands", "x86-64-v3 (kernel ABI 1)", "= 96 T in 2 slots",
+        "embed_f32_d8", "run by 9 commands", "x86-64-v3 (kernel ABI 1)", "= 96 T in 2 slots",
         "T 64 tokens, S 8 sequences, R 16 rows", "decode, context 255", "prefill of 256"})
     expectContains(r.out, part);
   // used twice (once a layer); 4096 bytes of scratch
-  expectContains(r.out, "gemm_i4g32_k8_n8    gemm            2     4096");
+  expectContains(r.out, "gemm_i4g32_k8_n16   gemm            2     4096");
 }
 
 TEST(Inspect, JsonHasTheKeysThatScriptsRead) {
@@ -77,10 +77,10 @@ TEST(Inspect, JsonHasTheKeysThatScriptsRead) {
   ASSERT_EQ(r.status, 0) << r.err;
   for (const char *part :
        {"\"model\": {", "\"weights\": {", "\"kv_bytes_per_token\": 64", "\"arena\": {",
-        "\"kernels\": [", "\"name\": \"gemm_i4g32_k8_n8\"", "\"target\": \"cpu\"",
+        "\"kernels\": [", "\"name\": \"gemm_i4g32_k8_n16\"", "\"target\": \"cpu\"",
         "\"registers\": 0", "\"spill_bytes\": 0", "\"shared_bytes\": 0", "\"scratch_bytes\": 4096",
-        "\"eps\": 1e-05", "\"predicted\": {", "\"decode_tokens_per_s\": ", "\"formula\": \"96 T\"",
-        "\"bytes_at_limits\": 6144"})
+        "\"scale\": 1e-05", "\"predicted\": {",
+        "\"decode_tokens_per_s\": ", "\"formula\": \"96 T\"", "\"bytes_at_limits\": 6144"})
     expectContains(r.out, part);
   // 2 * 320 + 1024 + 2 * 32 * 11 = 2368 bytes at 1 GB/s.
   expectContains(r.out, "\"seconds\": 2.368e-06");
@@ -95,7 +95,7 @@ TEST(Inspect, JsonParses) {
   Printed r = inspect(file.path, options);
   writeFile(file.folder / "i.json", {r.out.begin(), r.out.end()});
   std::string check = "python3 -c \"import json,sys; j = json.load(open(sys.argv[1])); "
-                      "assert j['weights']['tensors'] == 3 and len(j['kernels']) == 5 and "
+                      "assert j['weights']['tensors'] == 3 and len(j['kernels']) == 6 and "
                       "j['model']['vocab_size'] == 20\" " +
                       (file.folder / "i.json");
   EXPECT_EQ(std::system(check.c_str()), 0) << r.out;
@@ -158,7 +158,7 @@ TEST(Verify, PrintsALineForEachSegment) {
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_EQ(lines(r.out), 5u) << r.out;
   for (const char *part : {"head ", "weights ", "code.x86-64-v3 ", "tokenizer ",
-                           "3 weights, 5 kernels, 8 commands: ok"})
+                           "3 weights, 6 kernels, 9 commands: ok"})
     expectContains(r.out, part);
 }
 

@@ -33,6 +33,17 @@ fbs::CommandT &command(fbs::PlanT &h, const char *name) {
   return *h.commands[0];
 }
 
+/// The constant \p name of kernel \p index.
+fbs::ConstantT &constant(fbs::PlanT &h, size_t index, const char *name) {
+  for (auto &c : h.kernels[index]->constants)
+    if (c->name == name)
+      return *c;
+  auto added = std::make_unique<fbs::ConstantT>();
+  added->name = name;
+  h.kernels[index]->constants.push_back(std::move(added));
+  return *h.kernels[index]->constants.back();
+}
+
 const Case kCases[] = {
     // provenance
     {"SourceWithFolder", "without folders", [](auto &h) { h.provenance->sources[0]->name = "/home/me/m"; }},
@@ -128,7 +139,7 @@ const Case kCases[] = {
     {"BufferAboveSlotByConstant", "larger than its slot", [](auto &h) { *h.buffers[0]->size = fbs::Affine(1, 32, 0, 0, 0); }},
     {"BufferAboveSlotAtOneTokenOnly", "larger than its slot",
      [](auto &h) { *h.buffers[0]->size = fbs::Affine(40, 31, 0, 0, 0); }},
-    {"BufferAboveSlotByRows", "larger than its slot", [](auto &h) { *h.buffers[3]->size = fbs::Affine(0, 0, 0, 33, 0); }},
+    {"BufferAboveSlotByRows", "larger than its slot", [](auto &h) { *h.buffers[3]->size = fbs::Affine(0, 0, 0, 65, 0); }},
     {"BufferAboveSlotInSum", "larger than its slot", [](auto &h) { *h.buffers[0]->size = fbs::Affine(0, 20, 8, 8, 0); }},
     {"BufferName", "buffers[1]", [](auto &h) { h.buffers[1]->name.clear(); }},
     // outputs
@@ -153,7 +164,7 @@ const Case kCases[] = {
      [](auto &h) {
        h.kernels[0]->constants.push_back(std::make_unique<fbs::ConstantT>(*h.kernels[0]->constants[0]));
      }},
-    {"ConstantNaN", "isn't finite", [](auto &h) { h.kernels[4]->constants[0]->real = std::nan(""); }},
+    {"ConstantNaN", "isn't finite", [](auto &h) { constant(h, 5, "scale").real = std::nan(""); }},
     {"ScratchTooLarge", "scratch", [](auto &h) { h.kernels[1]->scratch_bytes = 1ull << 40; }},
     {"CpuWithRegisters", "out of range for its target", [](auto &h) { h.kernels[0]->registers = 3; }},
     {"CudaBlock", "out of range for its target",
@@ -161,7 +172,7 @@ const Case kCases[] = {
     {"CudaWithoutModule", "no code module for its CUDA",
      [](auto &h) { h.kernels[0]->target = fbs::Target::Cuda, h.kernels[0]->block = 128; }},
     // commands
-    {"CommandKernel", "kernel 5 of 5", [](auto &h) { h.commands[0]->kernel = 5; }},
+    {"CommandKernel", "kernel 6 of 6", [](auto &h) { h.commands[0]->kernel = 6; }},
     {"CommandName", "commands[0]", [](auto &h) { h.commands[0]->name.clear(); }},
     {"CommandTooFewBindings", "takes 2", [](auto &h) { h.commands[0]->bindings.pop_back(); }},
     {"CommandTooManyBindings", "takes 2", [](auto &h) { h.commands[0]->bindings.push_back(h.commands[0]->bindings[0]); }},
@@ -177,8 +188,42 @@ const Case kCases[] = {
     {"KvPrefixBeyond", "no layer's KV prefix", [](auto &h) { command(h, "layers.1.append").scalars[0] = 64; }},
     {"KvPrefixNegative", "no layer's KV prefix", [](auto &h) { command(h, "layers.1.append").scalars[0] = -32; }},
     {"KvPrefixMissing", "takes one scalar", [](auto &h) { command(h, "layers.1.attention").scalars.clear(); }},
-    {"KvHeadsOfKernel", "has kv_heads 2", [](auto &h) { h.kernels[3]->constants[0]->value = 2; }},
-    {"KeySizeOfKernel", "has key_size 8", [](auto &h) { h.kernels[3]->constants[1]->value = 8; }},
+    {"KvHeadsOfKernel", "has kv_heads 2", [](auto &h) { constant(h, 3, "kv_heads").value = 2; }},
+    {"KeySizeOfKernel", "has key_size 8", [](auto &h) { constant(h, 3, "key_size").value = 8; }},
+    {"ValueSizeOfKernel", "has value_size 0", [](auto &h) { constant(h, 2, "value_size").value = 0; }},
+    {"HeadSizeOfKernel", "has head_size 2", [](auto &h) { constant(h, 2, "head_size").value = 2; }},
+    {"KvElementOfKernel", "has kv_element 1", [](auto &h) { constant(h, 2, "kv_element").value = 1; }},
+    {"WindowOfKernel", "sees a window of 0 tokens", [](auto &h) { h.kv->layers[1]->window = 100; }},
+    {"WindowOfKernelLarger", "sees a window of 101 tokens", [](auto &h) { h.kv->layers[1]->window = 100, constant(h, 3, "window").value = 101; }},
+    {"QueryTileOfKernel", "takes 7 queries a tile", [](auto &h) { constant(h, 3, "query_tile").value = 7; }},
+    // what kernels touch
+    {"EmbedVocabulary", "touches 672 bytes of 'w', which has 640", [](auto &h) {
+       h.model->vocab_size = 21;
+       h.outputs[0]->columns = 21;
+       *h.outputs[0]->size = fbs::Affine(0, 0, 0, 84, 0);
+     }},
+    {"EmbedWidth", "of 'w', which has 640", [](auto &h) { constant(h, 0, "d").value = 9; }},
+    {"EmbedFormat", "of 'w', which has 640", [](auto &h) { constant(h, 0, "w_element").value = 7; }},
+    {"EmbedFormatUnknown", "of 'w', which has 640", [](auto &h) { constant(h, 0, "w_packing").value = 9; }},
+    {"GemmInputWidth", "of 'x', which has 32 a token", [](auto &h) { constant(h, 1, "k").value = 9; }},
+    {"GemmOutputWidth", "of 'w', which has 320", [](auto &h) { constant(h, 1, "n").value = 17; }},
+    {"GemmNegative", "of 'x', which has 32 a token", [](auto &h) { constant(h, 1, "k").value = -1; }},
+    {"GemmHuge", "of 'x', which has 32 a token", [](auto &h) { constant(h, 1, "k").value = kHuge; }},
+    {"GemmBiasMissing", "takes 4 bindings for its constants, not 3", [](auto &h) { constant(h, 1, "bias").value = 1; }},
+    {"GemmResidualMissing", "takes 4 bindings for its constants, not 3", [](auto &h) { constant(h, 1, "residual").value = 1; }},
+    {"GemmOutputForRows", "of 'y', which has 80 a row", [](auto &h) {
+       constant(h, 5, "rows").value = 0;
+       command(h, "lm_head").bindings[0] = fbs::Binding(fbs::BindingKind::Buffer, 0);
+     }},
+    {"GemmTasks", "has tasks 2, not 1", [](auto &h) { *command(h, "lm_head").tasks = fbs::Affine(1, 0, 0, 0, 0); }},
+    {"GemmGluTiles", "of 'w', which has 1024", [](auto &h) { constant(h, 5, "n").value = 34, constant(h, 5, "glu").value = 1; }},
+    {"AttentionWidth", "of 'q', which has 32 a token", [](auto &h) { constant(h, 3, "heads").value = 3; }},
+    {"AttentionTasks", "has tasks 1 a tile, not 1 a token", [](auto &h) { *command(h, "layers.0.attention").tasks = fbs::Affine(0, 1, 0, 0, 0); }},
+    {"AppendAnglesMissing", "takes 3 bindings for its constants, not 2", [](auto &h) { constant(h, 2, "rotary").value = 4; }},
+    {"AppendSplitMissing", "takes 4 bindings for its constants, not 2", [](auto &h) { constant(h, 2, "split").value = 1; }},
+    {"AppendNormMissing", "takes 4 bindings for its constants, not 2", [](auto &h) { constant(h, 2, "q_norm").value = 1; }},
+    {"AppendTasks", "has tasks 1 a token, not 1 a row", [](auto &h) { *command(h, "layers.0.append").tasks = fbs::Affine(0, 0, 0, 1, 0); }},
+    {"GatherOutput", "of 'y', which has 31 a row", [](auto &h) { *h.buffers[3]->size = fbs::Affine(0, 0, 0, 31, 0); constant(h, 4, "d").value = 8; command(h, "lm_head").bindings[0] = fbs::Binding(fbs::BindingKind::Buffer, 0); }},
     {"CostOverflow", "cost overflows", [](auto &h) { command(h, "lm_head").cost->operations_per_row = ~0ull / 3; }},
     // modules
     {"ModuleSegment", "no code segment", [](auto &h) { h.modules[0]->segment = 0; }},
@@ -264,6 +309,13 @@ TEST(PlanVerifier, AcceptsWhatIsUnusualButRight) {
       {"layers of different widths", [](auto &h) {
          h.kv->layers[1]->element = fbs::ElementType::F16;
          h.kv->bytes_per_token = 48;
+         for (size_t k : {2, 3}) { // the second layer gets kernels of its own
+           h.kernels.push_back(std::make_unique<fbs::KernelT>(*h.kernels[k]));
+           h.kernels.back()->symbol = k == 2 ? "append_f16" : "attention_f16";
+           constant(h, h.kernels.size() - 1, "kv_element").value = 1;
+         }
+         command(h, "layers.1.append").kernel = 6;
+         command(h, "layers.1.attention").kernel = 7;
        }}};
   for (const auto &[name, change] : cases) {
     TestPlan p = makeTestPlan();

@@ -185,7 +185,7 @@ TEST(PlanWriter, AnOldPlanStaysUntilTheNewOneIsWhole) {
   p.head.commands[0]->kernel = 99;
   Status s = writePlan(p, folder / "m.plan");
   ASSERT_FALSE(s.isOk());
-  EXPECT_NE(s.message().find("kernel 99 of 5"), std::string::npos) << s.message();
+  EXPECT_NE(s.message().find("kernel 99 of 6"), std::string::npos) << s.message();
   EXPECT_EQ(readFile(folder / "m.plan"), (std::vector<uint8_t>{1, 2, 3}));
   EXPECT_EQ(folder.files(), Files{"m.plan"});
   TestPlan good = makeTestPlan();

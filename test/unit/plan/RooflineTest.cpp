@@ -37,18 +37,19 @@ TEST(Roofline, PrefillIsBoundByArithmetic) {
   EXPECT_DOUBLE_EQ(p.intOperations, 2 * 256 * 16);
   EXPECT_DOUBLE_EQ(p.seconds, 2 * 256 * 16 / 1000.0);
   // Attention: 8 elements a key, 2 query heads on each, 2 operations, (16 + 1) / 2 keys a query;
-  // the head's matrix runs for every token here, since neither its tasks nor a constant say rows.
-  EXPECT_DOUBLE_EQ(p.floatOperations, 2 * (8 * 2 * 2 * 8.5 * 16) + 320 * 16);
+  // the head's matrix runs for the one row that needs logits.
+  EXPECT_DOUBLE_EQ(p.floatOperations, 2 * (8 * 2 * 2 * 8.5 * 16) + 320);
 }
 
-TEST(Roofline, RowsNeedLogitsOnlyWhereTheKernelSaysSo) {
+TEST(Roofline, RowsCountOnlyWhereTheKernelSaysSo) {
   TestPlan t = makeTestPlan();
-  auto rows = std::make_unique<fbs::ConstantT>();
-  rows->name = "rows";
-  rows->value = 1;
-  t.head.kernels[4]->constants.push_back(std::move(rows));
+  // The head over all tokens: no plan that does so has logits, but the costs are the same sums.
+  t.head.kernels[5]->kind = "other";
+  for (auto &c : t.head.kernels[5]->constants)
+    if (c->name == "rows")
+      c->value = 0;
   Prediction p = predictStep(open(std::move(t))->head(), machine(1e30, 1e30, 1000), {16, 1, 0});
-  EXPECT_DOUBLE_EQ(p.floatOperations, 2 * (8 * 2 * 2 * 8.5 * 16) + 320);
+  EXPECT_DOUBLE_EQ(p.floatOperations, 2 * (8 * 2 * 2 * 8.5 * 16) + 320 * 16);
 }
 
 TEST(Roofline, ACommandTakesTheSlowerOfTheTwo) {

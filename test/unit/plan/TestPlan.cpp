@@ -179,7 +179,7 @@ TestPlan makeTestPlan() {
     s->size = affine(0, perToken);
     h.arena_slots.push_back(std::move(s));
   }
-  const std::pair<const char *, uint32_t> buffers[] = {{"x", 0}, {"qkv", 1}, {"q", 1}, {"rows", 0}};
+  const std::pair<const char *, uint32_t> buffers[] = {{"x", 0}, {"qkv", 1}, {"q", 1}, {"rows", 1}};
   for (auto [name, slot] : buffers) {
     auto b = std::make_unique<BufferT>();
     b->name = name;
@@ -195,19 +195,39 @@ TestPlan makeTestPlan() {
   logits->columns = 20;
   h.outputs.push_back(std::move(logits));
 
-  addConstant(addKernel(p, "embed_f32_d8", "embed", {"w", "y"}), "d", 8);
-  addKernel(p, "gemm_i4g32_k8_n8", "gemm", {"x", "w", "y"})->scratch_bytes = 4096;
-  KernelT *append = addKernel(p, "rope_append_f32_d4", "rope_append", {"qkv", "q"});
-  KernelT *attention = addKernel(p, "attention_f32_d4", "attention", {"q", "y"});
-  for (KernelT *k : {append, attention})
-    addConstant(k, "kv_heads", 1);
-  addConstant(attention, "key_size", 4);
-  addKernel(p, "logits_f32_n20", "gemm", {"x", "w", "y"});
-  auto eps = std::make_unique<ConstantT>();
-  eps->name = "eps";
-  eps->is_real = true;
-  eps->real = 1e-5;
-  h.kernels.back()->constants.push_back(std::move(eps));
+  // A constant that isn't given is 0, as the compiler leaves them out.
+  auto kernel = [&](const char *symbol, const char *kind, std::vector<std::string> signature,
+                    std::vector<std::pair<const char *, int64_t>> constants) {
+    KernelT *k = addKernel(p, symbol, kind, std::move(signature));
+    for (auto [name, value] : constants)
+      addConstant(k, name, value);
+    return k;
+  };
+  kernel("embed_f32_d8", "embed", {"w", "y"}, {{"d", 8}});
+  kernel("gemm_i4g32_k8_n16", "gemm", {"x", "w", "y"},
+         {{"k", 8},
+          {"n", 16},
+          {"task_tiles", 1},
+          {"w_element", 4},
+          {"w_packing", 2},
+          {"w_group", 32},
+          {"w_scale", 1},
+          {"w_has_min", 1},
+          {"w_min", 1}})
+      ->scratch_bytes = 4096;
+  kernel("rope_append_f32_d4", "rope_append", {"qkv", "q"},
+         {{"heads", 2}, {"kv_heads", 1}, {"head_size", 4}, {"value_size", 4}});
+  kernel("attention_f32_d4", "attention", {"q", "y"},
+         {{"heads", 2}, {"kv_heads", 1}, {"key_size", 4}, {"value_size", 4}, {"query_tile", 8}});
+  kernel("gather_d8", "gather_rows", {"x", "y"}, {{"d", 8}});
+  KernelT *logitsKernel =
+      kernel("logits_f32_n20", "gemm", {"x", "w", "y"},
+             {{"k", 8}, {"n", 20}, {"rows", 1}, {"task_tiles", 1}, {"w_packing", 1}});
+  auto scale = std::make_unique<ConstantT>();
+  scale->name = "scale";
+  scale->is_real = true;
+  scale->real = 1e-5;
+  logitsKernel->constants.push_back(std::move(scale));
 
   auto weight = [](uint32_t i) { return Binding(BindingKind::Weight, i); };
   auto buffer = [](uint32_t i) { return Binding(BindingKind::Buffer, i); };
@@ -224,7 +244,8 @@ TestPlan makeTestPlan() {
                                   affine(0, 0, 0, 0, 1), {layer * 32});
     attend->cost->kv_bytes_per_context = 32;
   }
-  CommandT *head = addCommand(p, "lm_head", 4,
+  addCommand(p, "gather", 4, {buffer(0), buffer(3)}, affine(0, 0, 0, 1));
+  CommandT *head = addCommand(p, "lm_head", 5,
                               {buffer(3), weight(2), Binding(BindingKind::Output, 0)}, affine(2));
   head->cost->weight_bytes = 1024;
   head->cost->operations_per_row = 2 * 20 * 8;

@@ -7,9 +7,12 @@
   VISIBLE void name(const LlmrtStep *step, void *const *bindings, const int64_t *scalars,          \
                     int64_t taskBegin, int64_t taskEnd, void *scratch) {}
 KERNEL(embed_f32_d8)
-KERNEL(gemm_i4g32_k8_n8)
+KERNEL(gemm_i4g32_k8_n16)
 KERNEL(rope_append_f32_d4)
 KERNEL(attention_f32_d4)
+KERNEL(gather_d8)
+KERNEL(append_f16)
+KERNEL(attention_f16)
 #ifdef WITH_DATA
 VISIBLE int64_t logits_f32_n20 = 1;
 #elif !defined(WITHOUT_LOGITS)
