@@ -1,5 +1,6 @@
 // llmrt: runs, measures and inspects plans on hosts without the compiler.
 #include "tools/common/Commands.h"
+#include "tools/common/Completion.h"
 
 #include <llmrt/llmrt.h>
 
@@ -15,5 +16,6 @@ int main(int argc, char **argv) {
        {addRunCommand(app, plansOnly(), status), addBenchCommand(app, plansOnly(), status),
         addInspectCommand(app, plansOnly(), status), addVerifyCommand(app, status)})
     readFlagsFromEnvironment(*command);
+  addCompletionCommand(app, status);
   return runTool(app, argc, argv, status);
 }
