@@ -21,7 +21,7 @@ namespace {
 using Files = std::vector<std::string>;
 
 /// Writes the segments of \p p in their order, whole, and then the head.
-Status writePlan(TestPlan &p, const std::string &path, uint64_t reserve = 64 * 1024) {
+Status writePlan(TestPlan &p, const std::string &path, uint64_t reserve = 256 * 1024) {
   LLMRT_ASSIGN_OR_RETURN(auto writer, PlanWriter::create(path, reserve));
   for (const SegmentImage &s : p.segments)
     LLMRT_RETURN_IF_ERROR(writer->addSegment(s.kind, s.name, s.bytes).status());
