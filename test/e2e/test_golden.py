@@ -1,0 +1,51 @@
+"""Every file of a supported family gives the tokens of Hugging Face in f32."""
+import pathlib
+
+import numpy as np
+import pytest
+
+from conftest import compile_model, generate, golden_runs, llmc
+
+F32 = ("-O3", "--kv-cache-dtype", "f32", "--activations", "f32")
+
+# family: files (a name that is "" is the Hugging Face folder itself)
+MODELS = {
+    "llama": ["", "f32.gguf", "model.onnx", "dynamo18.onnx", "dynamo23.onnx", "genai-fp32.onnx"],
+}
+
+
+@pytest.mark.parametrize("family,name", [(f, n) for f, names in MODELS.items() for n in names])
+def test_tokens(tiny, tmp_path, family, name):
+    folder = tiny / family
+    plan = compile_model(folder / name if name else folder, tmp_path / "m.plan", *F32)
+    for run in golden_runs(folder, onnx=name.endswith(".onnx")):
+        assert generate(plan, run["prompt_ids"], len(run["greedy_ids"])) == run["greedy_ids"]
+
+
+def test_logits(tiny, tmp_path):
+    folder = tiny / "llama"
+    plan = compile_model(folder, tmp_path / "m.plan", *F32)
+    for i, run in enumerate(golden_runs(folder)):
+        out = tmp_path / f"{i}.npy"
+        generate(plan, run["prompt_ids"], 1, "--logits-out", out)
+        expected = np.load(folder / run["logits"])
+        assert np.abs(np.load(out) - expected).max() < 1e-4
+
+
+@pytest.mark.parametrize("level", ["0", "1", "2"])
+def test_optimisation_levels_give_the_same_bits(tiny, tmp_path, level):
+    folder = tiny / "llama"
+    prompt = golden_runs(folder)[0]["prompt_ids"]
+    bits = []
+    for flag in ("3", level):
+        plan = compile_model(folder, tmp_path / f"{flag}.plan", "-O", flag, "--int8")
+        generate(plan, prompt, 8, "--logits-out", tmp_path / f"{flag}.npy")
+        bits.append((tmp_path / f"{flag}.npy").read_bytes())
+    assert bits[0] == bits[1]
+
+
+def test_f16_cache_gives_the_same_tokens(tiny, tmp_path):
+    folder = tiny / "llama"
+    plan = compile_model(folder, tmp_path / "m.plan", "--activations", "f32", "--kv-cache-dtype", "f16")
+    for run in golden_runs(folder):
+        assert generate(plan, run["prompt_ids"], len(run["greedy_ids"])) == run["greedy_ids"]

@@ -1,0 +1,61 @@
+"""The tools' own promises: help, inspect, dumps that parse."""
+import json
+
+import pytest
+
+from conftest import compile_model, golden_runs, llmc, tool
+
+COMMANDS = ["compile", "run", "bench", "inspect", "verify"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command):
+    text = llmc(command, "--help").stdout
+    assert "llmc " + command in text or command in text
+    assert "Options" in text or "OPTIONS" in text
+
+
+def test_version():
+    assert llmc("--version").stdout.strip() == tool("llmrt", "--version").stdout.strip()
+
+
+def test_inspect(tiny_plan):
+    facts = json.loads(llmc("inspect", tiny_plan, "--json").stdout)
+    for key in ("model", "weights", "kv_bytes_per_token", "arena", "kernels", "predicted"):
+        assert key in facts
+    # 2 layers of 2 heads with keys and values of 16 f16 values
+    assert facts["kv_bytes_per_token"] == 2 * 2 * (16 + 16) * 2
+    assert "llama" in llmc("inspect", tiny_plan).stdout
+
+
+def test_verify(tiny_plan):
+    llmc("verify", tiny_plan)
+    tool("llmrt", "verify", tiny_plan)
+
+
+@pytest.mark.parametrize("model", ["", "f32.gguf", "model.onnx"])
+def test_dumps_parse_and_continue(tiny, tmp_path, model):
+    source = tiny / "llama" / model if model else tiny / "llama"
+    dumps = tmp_path / "ir"
+    compile_model(source, tmp_path / "m.plan", "--int4", "--dump-ir", dumps)
+    files = sorted(dumps.rglob("*.mlir"))
+    assert len(files) >= 8
+    for file in files:
+        once = tool("llmc-opt", file).stdout
+        again = tmp_path / "again.mlir"
+        again.write_text(once)
+        assert tool("llmc-opt", again).stdout == once
+        # bytecode holds the same
+        tool("llmc-opt", file, "--emit-bytecode", "-o", tmp_path / "b.mlirbc")
+        assert tool("llmc-opt", tmp_path / "b.mlirbc").stdout == once
+
+
+def test_text_in_text_out(tiny_plan):
+    first = llmc("run", tiny_plan, "-p", "hello", "-n", "8", "--temperature", "0").stdout
+    assert first and first == llmc("run", tiny_plan, "-p", "hello", "-n", "8", "--temperature", "0").stdout
+
+
+def test_llmrt_runs_what_llmc_compiled(tiny, tiny_plan):
+    prompt = ",".join(map(str, golden_runs(tiny / "llama")[0]["prompt_ids"]))
+    arguments = ("run", tiny_plan, "--prompt-ids", prompt, "-n", "8", "--temperature", "0", "--json")
+    assert json.loads(tool("llmrt", *arguments).stdout)["ids"] == json.loads(llmc(*arguments).stdout)["ids"]
