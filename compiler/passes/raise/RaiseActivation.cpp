@@ -2,8 +2,8 @@
 
 #include "compiler/passes/raise/Match.h"
 #include "compiler/passes/raise/Passes.h"
+#include "compiler/passes/raise/SampleEvaluation.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <cmath>
 
 namespace llmc::raise {
@@ -29,6 +29,7 @@ struct RaiseActivation : raise::impl::RaiseActivationPassBase<RaiseActivation> {
     func::FuncOp func = getOperation();
     if (func.isDeclaration())
       return;
+    auto &samples = getAnalysis<SampleEvaluation>();
     OpBuilder builder(&getContext());
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
       auto product = dyn_cast<BinaryOp>(op);
@@ -41,12 +42,14 @@ struct RaiseActivation : raise::impl::RaiseActivationPassBase<RaiseActivation> {
         if (!x || x.getType() != product.getType())
           continue;
         builder.setInsertionPoint(product);
-        product.getY().replaceAllUsesWith(
-            UnaryOp::create(builder, product.getLoc(), product.getType(), kind, x).getY());
+        auto unary = UnaryOp::create(builder, product.getLoc(), product.getType(), kind, x);
+        samples.extend(unary, product);
+        product.getY().replaceAllUsesWith(unary.getY());
         ++activations;
         break;
       }
     }
+    markAnalysesPreserved<SampleEvaluation>();
   }
 
   /// Flattens nested products (at most a few deep: an activation has three factors).

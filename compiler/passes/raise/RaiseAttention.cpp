@@ -35,6 +35,7 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
       if (auto product = dyn_cast<MatMulOp>(op))
         raise(product, builder);
+    markAnalysesPreserved<SampleEvaluation>();
   }
 
   int64_t rankOf(Value value) const {
@@ -128,6 +129,7 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
       return;
     Location loc = output.getLoc();
     builder.setInsertionPoint(output);
+    Operation *before = output->getPrevNode();
     WithScalar q = peelScale(scores.product.getA()), k = peelScale(scores.product.getB());
     double scale = scores.scale * q.scalar * k.scalar;
     // The keys come as [batch, heads, size, keys]; two transposes in a row fold.
@@ -146,6 +148,8 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
         /*past_value=*/Value(), /*nonpad_kv_seqlen=*/Value(),
         /*is_causal=*/UnitAttr(), f32(scale), f32(scores.softcap), builder.getI64IntegerAttr(0),
         builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0));
+    for (Operation *op = before->getNextNode(); op != output; op = op->getNextNode())
+      samples->extend(op, output);
     output.getY().replaceAllUsesWith(attention.getY());
     ++attentions;
   }

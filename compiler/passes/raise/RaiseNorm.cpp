@@ -32,6 +32,7 @@ struct RaiseNorm : raise::impl::RaiseNormPassBase<RaiseNorm> {
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
       if (auto product = dyn_cast<BinaryOp>(op); product && product.getKind() == BinaryKind::Mul)
         raise(product, builder);
+    markAnalysesPreserved<SampleEvaluation>();
   }
 
   /// Whether a reduce averages over the last dimension and keeps it.
@@ -116,13 +117,10 @@ struct RaiseNorm : raise::impl::RaiseNormPassBase<RaiseNorm> {
            isWeightLike(weight);
   }
 
-  /// Of x with and without its cast, the one with the wanted element type; null if neither has it.
+  /// Of x with and without its cast, the one with the wanted element type, else x without: a cast
+  /// after the norm makes up for it then (a residual stream kept in f32 between layers in f16).
   static Value withElementType(Value x, Value like) {
-    Type want = getElementTypeOrSelf(like);
-    for (Value candidate : {x, peelCasts(x)})
-      if (getElementTypeOrSelf(candidate) == want)
-        return candidate;
-    return {};
+    return getElementTypeOrSelf(x) == getElementTypeOrSelf(like) ? x : peelCasts(x);
   }
 
   void raise(BinaryOp product, OpBuilder &builder) {
@@ -144,17 +142,20 @@ struct RaiseNorm : raise::impl::RaiseNormPassBase<RaiseNorm> {
           }
         }
       Value x = withElementType(centered ? centered : normalized->x, last->getResult(0));
-      if (!x)
-        return;
       builder.setInsertionPoint(last);
       FloatAttr epsilon = builder.getF32FloatAttr(static_cast<float>(normalized->epsilon));
       IntegerAttr axis = builder.getI64IntegerAttr(-1);
       Type type = last->getResult(0).getType();
+      Type own = getElementTypeOrSelf(x) == getElementTypeOrSelf(type) ? type : x.getType();
+      Location loc = last->getLoc();
       Value norm =
-          centered
-              ? LayerNormOp::create(builder, last->getLoc(), type, x, weight, bias, axis, epsilon)
-                    .getY()
-              : RmsNormOp::create(builder, last->getLoc(), type, x, weight, axis, epsilon).getY();
+          centered ? LayerNormOp::create(builder, loc, own, x, weight, bias, axis, epsilon).getY()
+                   : RmsNormOp::create(builder, loc, own, x, weight, axis, epsilon).getY();
+      samples->extend(norm.getDefiningOp(), last);
+      if (own != type) {
+        norm = CastOp::create(builder, loc, type, norm).getY();
+        samples->extend(norm.getDefiningOp(), last);
+      }
       last->getResult(0).replaceAllUsesWith(norm);
       ++norms;
       return;

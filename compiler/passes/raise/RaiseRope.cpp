@@ -26,6 +26,7 @@ struct RaiseRope : raise::impl::RaiseRopePassBase<RaiseRope> {
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
       if (auto sum = dyn_cast<BinaryOp>(op); sum && sum.getKind() == BinaryKind::Add)
         raise(sum, builder);
+    markAnalysesPreserved<SampleEvaluation>();
   }
 
   /// If `value` is elements [start, start + count) of the last dimension of another value, that
@@ -40,7 +41,7 @@ struct RaiseRope : raise::impl::RaiseRopePassBase<RaiseRope> {
     SmallVector<Facts> facts;
     for (Value operand : slice->getOperands()) {
       facts.emplace_back();
-      facts.back().data = samples->data(operand, 0);
+      facts.back().data = operand == slice.getX() ? nullptr : samples->data(operand, 0);
     }
     auto ranges = sliceRanges(slice, facts, *shape);
     if (!ranges)
@@ -113,6 +114,7 @@ struct RaiseRope : raise::impl::RaiseRopePassBase<RaiseRope> {
                                               /*position_ids=*/Value(), /*interleaved=*/false,
                                               /*num_heads=*/0,
                                               /*rotary_dim=*/0);
+        samples->extend(rope, sum);
         sum.getY().replaceAllUsesWith(rope.getY());
         ++rotations;
         return;

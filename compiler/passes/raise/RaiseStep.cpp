@@ -35,10 +35,13 @@ Lifted Step::fail(Operation *op, const Twine &reason) {
 }
 
 const Lifted *Step::firstUnknown(ValueRange operands) {
+  // One that says where understanding ended, rather than a weight or a mask.
+  const Lifted *first = nullptr;
   for (Value operand : operands)
-    if (Lifted &lifted = of(operand); lifted.kind == Lifted::Unknown)
-      return &lifted;
-  return nullptr;
+    if (Lifted &lifted = of(operand);
+        lifted.kind == Lifted::Unknown && (!first || (!first->culprit && lifted.culprit)))
+      first = &lifted;
+  return first;
 }
 
 std::optional<SmallVector<Shape>> Step::shapesOf(Value value) const {
@@ -80,7 +83,7 @@ LogicalResult Step::run() {
                                           "attention_mask, position_ids, past_key_values.N.key, "
                                           "past_key_values.N.value";
     }
-    values[argument] = std::move(lifted);
+    of(argument) = std::move(lifted);
   }
   for (Operation &op : body.without_terminator())
     lift(&op);
@@ -93,21 +96,21 @@ void Step::lift(Operation *op) {
   // What is known at every sample (masks, positions, shapes) is read from there when it is needed.
   if (auto split = dyn_cast<SplitOp>(op)) {
     for (unsigned i = 0; i < split.getParts().size(); ++i)
-      values[split.getParts()[i]] = liftSplit(split, i);
+      of(split.getParts()[i]) = liftSplit(split, i);
     return;
   }
   if (auto attention = dyn_cast<GroupQueryAttentionOp>(op)) {
-    values[attention.getY()] = liftGroupQueryAttention(attention);
+    of(attention.getY()) = liftGroupQueryAttention(attention);
     return;
   }
   if (auto attention = dyn_cast<AttentionOp>(op)) {
-    values[attention.getY()] = liftAttention(attention);
+    of(attention.getY()) = liftAttention(attention);
     return;
   }
   if (op->getNumResults() != 1)
     return;
   Value result = op->getResult(0);
-  values[result] =
+  of(result) =
       llvm::TypeSwitch<Operation *, Lifted>(op)
           .Case<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp>(
               [&](auto view) { return liftView(view, view.getX()); })

@@ -125,6 +125,12 @@ void SampleEvaluation::evaluate(Operation &op, Table &table, int64_t limit) {
     table[value] = facts;
 }
 
+void SampleEvaluation::extend(Operation *op, Operation *old) {
+  order[op] = order.lookup(old);
+  for (Table &table : tables)
+    evaluate(*op, table, kEagerElements);
+}
+
 const Shape *SampleEvaluation::shape(Value value, unsigned sample) const {
   auto found = tables[sample].find(value);
   return found == tables[sample].end() || !found->second.shape ? nullptr : &*found->second.shape;

@@ -43,6 +43,10 @@ public:
   /// The elements of a small value if they are the same at every sample, else null.
   HostArrayRef constant(mlir::Value value) const;
 
+  /// Takes in an operation that a pass has made in place of `old`, so that the analysis outlives
+  /// the pass. Operations may not be erased while it lives.
+  void extend(mlir::Operation *op, mlir::Operation *old);
+
 private:
   using Table = llvm::DenseMap<mlir::Value, Facts>;
 

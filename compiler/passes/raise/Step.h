@@ -33,7 +33,7 @@ struct Lifted {
 
   // Unknown: the operation that could not be understood, and why.
   mlir::Operation *culprit = nullptr;
-  std::string reason;
+  std::string reason = "it takes a value that is not computed from the tokens";
 };
 
 /// What a mask lets a query see.
@@ -60,23 +60,36 @@ private:
   mlir::LogicalResult report(const Lifted &what, llvm::StringRef output);
   mlir::DictionaryAttr modelAttributes(int64_t vocabulary);
   Lifted fail(mlir::Operation *op, const llvm::Twine &reason);
-  Lifted &of(mlir::Value value) { return values[value]; }
+  /// The reference stays valid when others are added.
+  Lifted &of(mlir::Value value) {
+    auto &place = values[value];
+    if (!place)
+      place = std::make_unique<Lifted>();
+    return *place;
+  }
   /// All operands' lifted values are needed: the first that is unknown, or null.
   const Lifted *firstUnknown(mlir::ValueRange operands);
   std::optional<llvm::SmallVector<Shape>> shapesOf(mlir::Value value) const;
 
-  // Row operations (StepValues.cpp).
+  // Views (StepViews.cpp).
   Lifted liftView(mlir::Operation *op, mlir::Value x);
   Lifted liftTranspose(graph::TransposeOp op);
   Lifted liftExpand(graph::ExpandOp op);
   Lifted liftSlice(graph::SliceOp op);
   Lifted liftSplit(graph::SplitOp op, unsigned index);
+  /// Elements [start, start + count) of a dimension; what is wrong, or nothing.
+  std::string cut(Lifted &lifted, size_t dim, int64_t start, int64_t count);
+
+  // Embeddings, caches, norms (StepValues.cpp).
   Lifted liftGather(graph::GatherOp op);
+  Lifted liftPick(graph::GatherOp op, int64_t axis);
   Lifted liftConcat(graph::ConcatOp op);
-  Lifted liftUnary(graph::UnaryOp op);
-  Lifted liftBinary(graph::BinaryOp op);
   Lifted liftNorm(mlir::Operation *op, mlir::Value x, mlir::Value scale, mlir::Value bias,
                   int64_t axis, double epsilon);
+
+  // Linear layers and element by element (StepLinear.cpp).
+  Lifted liftUnary(graph::UnaryOp op);
+  Lifted liftBinary(graph::BinaryOp op);
   Lifted liftLinear(mlir::Operation *op, mlir::Value x, mlir::Value weight, mlir::Value bias);
   Lifted liftMatMul(graph::MatMulOp op);
   Lifted liftGemm(graph::GemmOp op);
@@ -132,10 +145,12 @@ private:
   mlir::func::FuncOp step;
   mlir::Value tokens, positions;
 
-  llvm::DenseMap<mlir::Value, Lifted> values;
+  llvm::DenseMap<mlir::Value, std::unique_ptr<Lifted>> values;
   llvm::DenseMap<mlir::Value, mlir::Value> weights; ///< By graph value.
   std::map<std::pair<int64_t, int64_t>, mlir::Value>
       weightsByPlace; ///< By file and offset: tied weights are one.
+  /// By rows, offset, and sizes and strides of the features: a view that is asked for twice is made once.
+  std::map<std::pair<const void *, std::vector<int64_t>>, mlir::Value> materialized;
   llvm::SmallVector<mlir::Attribute> files;
   std::map<std::string, int64_t> fileIndex;
   llvm::MapVector<std::pair<mlir::Value, mlir::Value>, mlir::Value> tableAngles;

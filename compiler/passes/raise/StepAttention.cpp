@@ -140,9 +140,9 @@ Lifted Step::liftAttention(graph::AttentionOp op) {
     return fail(op, problem);
   int64_t layer = pk->layer;
   if (op.getPresentKey())
-    values[op.getPresentKey()] = cacheOf(pk->rows, layer, true, pk->heads, pk->size);
+    of(op.getPresentKey()) = cacheOf(pk->rows, layer, true, pk->heads, pk->size);
   if (op.getPresentValue())
-    values[op.getPresentValue()] = cacheOf(pv->rows, layer, false, pv->heads, pv->size);
+    of(op.getPresentValue()) = cacheOf(pv->rows, layer, false, pv->heads, pv->size);
   if (q.axes.size() == 3)
     return rowsLike(
         {{{AxisKind::Batch}}, {{AxisKind::Fresh}}, {{AxisKind::Feature, pq->heads * pv->size, 1}}},
@@ -227,9 +227,9 @@ Lifted Step::liftGroupQueryAttention(GroupQueryAttentionOp op) {
   if (!rows)
     return fail(op, problem);
   if (op.getPresentKey())
-    values[op.getPresentKey()] = cacheOf(pk->rows, pk->layer, true, kvHeads, pk->size);
+    of(op.getPresentKey()) = cacheOf(pk->rows, pk->layer, true, kvHeads, pk->size);
   if (op.getPresentValue())
-    values[op.getPresentValue()] = cacheOf(pv->rows, pv->layer, false, kvHeads, pv->size);
+    of(op.getPresentValue()) = cacheOf(pv->rows, pv->layer, false, kvHeads, pv->size);
   return rowsLike(
       {{{AxisKind::Batch}}, {{AxisKind::Fresh}}, {{AxisKind::Feature, heads * pv->size, 1}}}, rows);
 }

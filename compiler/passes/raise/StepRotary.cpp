@@ -27,6 +27,16 @@ std::optional<int64_t> Step::positionOffset(Value value) {
   return offset;
 }
 
+/// Columns from one head to the next in a view whose last dimension is (part of) a head.
+static int64_t headStride(const Lifted &view) {
+  AxisGroup features = featuresOf(view.axes);
+  if (features.size() > 1)
+    return features[features.size() - 2].stride;
+  // One head: the rows themselves, if the view starts at their first column, else just what is
+  // seen.
+  return view.offset == 0 ? llm::dim(view.rows, 1) : features.back().size;
+}
+
 Lifted Step::liftRotary(RotaryEmbeddingOp op) {
   Lifted lifted = of(op.getX());
   if (lifted.kind != Lifted::Rows)
@@ -36,20 +46,21 @@ Lifted Step::liftRotary(RotaryEmbeddingOp op) {
   if (lifted.axes.empty() || !isOnly(lifted.axes.back(), AxisKind::Feature) ||
       lifted.axes.back()[0].stride != 1)
     return fail(op, "the last dimension must hold the elements of a head");
+  std::string problem;
+  bool isFolded = lifted.axes.size() == 3 && op.getNumHeads() > 0;
+  if (!isFolded && lifted.offset % headStride(lifted) != 0 && !materialize(lifted, problem))
+    return fail(op, problem);
   // The view of whole heads; the rotated part starts each.
   Lifted whole = lifted;
-  int64_t last = lifted.axes.back()[0].size, headSize = last, rotated = last;
-  if (lifted.axes.size() == 3 && op.getNumHeads() > 0) {
+  int64_t last = lifted.axes.back()[0].size, headSize, rotated;
+  if (isFolded) {
     int64_t heads = op.getNumHeads();
     if (last % heads != 0)
       return fail(op, "num_heads does not divide the number of features");
     headSize = last / heads;
     rotated = op.getRotaryDim() ? static_cast<int64_t>(op.getRotaryDim()) : headSize;
   } else {
-    AxisGroup others = featuresOf(lifted.axes);
-    others.pop_back();
-    for (const Axis &axis : others)
-      headSize = std::max(headSize, others.back().stride == axis.stride ? axis.stride : int64_t(0));
+    headSize = headStride(lifted);
     whole.axes.back()[0].size = headSize;
     rotated = op.getRotaryDim() ? static_cast<int64_t>(op.getRotaryDim()) : last;
     if (op.getRotaryDim())
@@ -57,7 +68,6 @@ Lifted Step::liftRotary(RotaryEmbeddingOp op) {
   }
   if (lifted.offset % headSize != 0 || rotated > headSize)
     return fail(op, "the rotated elements must be the first of each head");
-  std::string problem;
   Value origin = whole.rows;
   int64_t originOffset = whole.offset;
   Value rows = materialize(whole, problem);
