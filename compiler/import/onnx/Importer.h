@@ -65,8 +65,10 @@ private:
   mlir::FailureOr<mlir::Value>
   lookup(llvm::StringRef name, Scope &scope, mlir::Location user,
          llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> report);
-  mlir::LogicalResult addArgument(const ValueView &input, const TensorView *fallback,
-                                  mlir::func::FuncOp function, Scope &scope);
+  // Interface.cpp: what the graph takes and gives.
+  mlir::LogicalResult addArguments(mlir::func::FuncOp function, Scope &scope);
+  mlir::FailureOr<mlir::DictionaryAttr>
+  addArgument(const ValueView &input, const TensorView *fallback, mlir::Block &entry, Scope &scope);
   mlir::LogicalResult addResults(mlir::func::FuncOp function, Scope &scope);
 
   std::string path;

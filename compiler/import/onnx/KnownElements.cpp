@@ -31,7 +31,8 @@ static int64_t floorMod(int64_t a, int64_t b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-static Dim binaryElement(BinaryKind kind, Dim a, Dim b, llvm::function_ref<Dim(Dim, Dim)> sum) {
+static Dim binaryElement(BinaryKind kind, Dim a, Dim b, llvm::function_ref<Dim(Dim, Dim)> sum,
+                         llvm::function_ref<Dim(Dim, Dim)> difference) {
   if (a.isNumber() && b.isNumber()) {
     int64_t result;
     bool divides = b.value != 0 && !(b.value == -1 && a.value == INT64_MIN);
@@ -62,7 +63,7 @@ static Dim binaryElement(BinaryKind kind, Dim a, Dim b, llvm::function_ref<Dim(D
   case BinaryKind::Add:
     return sum(a, b);
   case BinaryKind::Sub:
-    return b.is(0) ? a : a.same(b) ? Dim::number(0) : Dim();
+    return b.is(0) ? a : difference(a, b);
   case BinaryKind::Mul:
     return a.is(1) ? b : b.is(1) ? a : a.is(0) || b.is(0) ? Dim::number(0) : Dim();
   case BinaryKind::Div:
@@ -139,9 +140,26 @@ Dim ShapeInference::sum(Dim a, Dim b) const {
   std::string x = text(a), y = text(b);
   if (y < x)
     std::swap(x, y);
-  // A name from a model has no NUL in front, so the sum can't be taken for one.
-  std::string key = std::string(1, '\0') + x + "+" + y;
-  return Dim::symbol(symbols.try_emplace(key, static_cast<int64_t>(symbols.size())).first->second);
+  // A name from a model begins with '=', so the sum can't be taken for one.
+  std::string key = "+" + x + "+" + y;
+  int64_t id = symbols.try_emplace(key, static_cast<int64_t>(symbols.size())).first->second;
+  sums[id] = {a, b};
+  return Dim::symbol(id);
+}
+
+Dim ShapeInference::difference(Dim a, Dim b) const {
+  if (b.is(0) && (a.kind == Dim::Symbol || a.value >= 0))
+    return a;
+  if (a.same(b))
+    return Dim::number(0);
+  if (a.kind == Dim::Symbol)
+    if (auto found = sums.find(a.value); found != sums.end()) {
+      if (found->second.first.same(b))
+        return found->second.second;
+      if (found->second.second.same(b))
+        return found->second.first;
+    }
+  return {};
 }
 
 std::optional<Dims> ShapeInference::inferElements(Operation *op) const {
@@ -217,7 +235,7 @@ std::optional<Dims> ShapeInference::inferElements(Operation *op) const {
         return Dims(x->begin() + start, x->begin() + std::max(start, end));
       })
       .Case([&](FillOp fill) -> Result {
-        if (type.isDynamicDim(0) || type.getNumElements() > maxElements)
+        if (!type.hasStaticShape() || type.getNumElements() > maxElements)
           return std::nullopt;
         Result value = constantElements(fill.getValue());
         return value && value->size() == 1 ? Result(Dims(type.getNumElements(), value->front()))
@@ -230,8 +248,9 @@ std::optional<Dims> ShapeInference::inferElements(Operation *op) const {
           return std::nullopt;
         Dims result;
         for (size_t i = 0; i < *size; ++i)
-          result.push_back(binaryElement(binary.getKind(), at(*a, i), at(*b, i),
-                                         [&](Dim x, Dim y) { return sum(x, y); }));
+          result.push_back(binaryElement(
+              binary.getKind(), at(*a, i), at(*b, i), [&](Dim x, Dim y) { return sum(x, y); },
+              [&](Dim x, Dim y) { return difference(x, y); }));
         return result;
       })
       .Case([&](CompareOp compare) -> Result {

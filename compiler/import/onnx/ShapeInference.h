@@ -42,6 +42,11 @@ public:
   Dim named(llvm::StringRef name);
   /// Declares the dimensions of a value that no operation defines.
   void declare(mlir::Value value, Dims dims) { shapes[value] = std::move(dims); }
+  /// To be called before \p value goes away: its address may be used again.
+  void forget(mlir::Value value) {
+    shapes.erase(value);
+    known.erase(value);
+  }
   /// Sets the shapes in the result types of \p op and notes what its results hold. Operands that
   /// can't go together (no broadcast, an axis beyond the rank) are reported.
   mlir::LogicalResult infer(mlir::Operation *op, Report report);
@@ -59,10 +64,14 @@ private:
   /// Follows elements through \p op; in KnownElements.cpp.
   std::optional<Dims> inferElements(mlir::Operation *op) const;
   Dim sum(Dim a, Dim b) const;
+  /// a - b, where it is certain not to be negative.
+  Dim difference(Dim a, Dim b) const;
 
   llvm::DenseMap<mlir::Value, Dims> shapes;
   llvm::DenseMap<mlir::Value, Dims> known;
   mutable llvm::StringMap<int64_t> symbols;
+  /// The two parts of a symbol that is a sum.
+  mutable llvm::DenseMap<int64_t, std::pair<Dim, Dim>> sums;
 };
 
 /// The type with these dimensions; null if it has more than 2^60 elements.

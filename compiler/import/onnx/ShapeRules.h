@@ -24,6 +24,7 @@ struct ShapeRules {
   mlir::LogicalResult rule(graph::TileOp op);
   mlir::LogicalResult rule(graph::TransposeOp op);
   mlir::LogicalResult rule(graph::ConcatOp op);
+  // ShapeRulesSlice.cpp
   mlir::LogicalResult rule(graph::SplitOp op);
   mlir::LogicalResult rule(graph::SliceOp op);
   mlir::LogicalResult rule(graph::PadOp op);
