@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 namespace llmrt {
 
@@ -23,7 +24,7 @@ inline double fixedExp(double x) {
   constexpr double log2e = 0x1.71547652b82fep+0;
   constexpr double high = 0x1.62e42fee00000p-1, low = 0x1.a39ef35793c76p-33;
   constexpr double magic = 0x1.8p52; // adding it leaves the rounded integer in the low bits
-  double clamped = x < -745.0 ? -745.0 : (x > 710.0 ? 710.0 : x);
+  double clamped = x < -708.0 ? -708.0 : (x > 710.0 ? 710.0 : x);
   double shifted = clamped * log2e + magic;
   double k = shifted - magic;
   double r = (clamped - k * high) - k * low;
@@ -42,15 +43,12 @@ inline double fixedExp(double x) {
   p = p * r + 0.5;
   p = (p * r) * r + r;
   p = p + 1.0;
-  int64_t exponent = static_cast<int64_t>(std::bit_cast<uint64_t>(shifted)) -
-                     static_cast<int64_t>(std::bit_cast<uint64_t>(magic));
-  // In two factors: 2^1024 itself is no double.
-  int64_t half = exponent >> 1;
-  auto powerOfTwo = [](int64_t e) {
-    return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52);
-  };
-  double result = p * powerOfTwo(half) * powerOfTwo(exponent - half);
-  return x < -708.0 ? 0.0 : result;
+  // The low bits of `shifted` hold k: moved to the exponent's place they multiply by 2^k. Only
+  // shifts and additions, so that a loop over this becomes vector code.
+  double result =
+      std::bit_cast<double>(std::bit_cast<uint64_t>(p) + (std::bit_cast<uint64_t>(shifted) << 52));
+  result = x < -708.0 ? 0.0 : result;
+  return x > 0x1.62e42fefa39efp+9 ? std::numeric_limits<double>::infinity() : result;
 }
 
 /// Natural logarithm of a positive, finite, normal \p x.

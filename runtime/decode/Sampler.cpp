@@ -78,7 +78,8 @@ int32_t finiteArgmax(std::span<const float> values) {
   return -1;
 }
 
-Sampler::Sampler(int32_t vocabulary) : adjusted_(static_cast<size_t>(vocabulary)) {
+Sampler::Sampler(int32_t vocabulary)
+    : adjusted_(static_cast<size_t>(vocabulary)), exponentials_(static_cast<size_t>(vocabulary)) {
   candidates_.reserve(static_cast<size_t>(vocabulary));
 }
 
@@ -116,40 +117,63 @@ void Sampler::collectTopK(std::span<const float> logits, size_t k) {
   std::sort_heap(candidates_.begin(), candidates_.end(), before);
 }
 
-void Sampler::collectNucleus(std::span<const float> logits, float top, float topP) {
-  double total = 0;
-  for (float logit : logits)
-    total += fixedExp(static_cast<double>(logit) - top);
-  // Sorting a whole vocabulary costs milliseconds, and the nucleus is nearly always among the
-  // logits near the top: widen the band until it holds enough.
-  for (double band : {6.0, 12.0, std::numeric_limits<double>::infinity()}) {
-    candidates_.clear();
-    double mass = 0;
-    for (size_t i = 0; i < logits.size(); ++i) {
-      double below = static_cast<double>(logits[i]) - top;
-      if (below < -band)
-        continue;
-      candidates_.push_back({logits[i], static_cast<int32_t>(i)});
-      mass += fixedExp(below);
+double Sampler::exponentials(std::span<const float> logits, float top) {
+  // Eight sums, added at the end: a fixed order that vectors can follow.
+  constexpr size_t lanes = 8;
+  double sums[lanes] = {};
+  double *out = exponentials_.data();
+  size_t n = logits.size(), i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      out[i + lane] = fixedExp(static_cast<double>(logits[i + lane]) - top);
+      sums[lane] += out[i + lane];
     }
-    // The margin covers the other order of the sum in cutNucleus.
-    if (mass > static_cast<double>(topP) * total * (1 + 1e-9))
-      break;
+  for (; i < n; ++i) {
+    out[i] = fixedExp(static_cast<double>(logits[i]) - top);
+    sums[0] += out[i];
   }
-  std::sort(candidates_.begin(), candidates_.end(), before);
-  cutNucleus(total, topP);
+  double total = 0;
+  for (double sum : sums)
+    total += sum;
+  return total;
 }
 
-void Sampler::cutNucleus(double total, float topP) {
-  double wanted = static_cast<double>(topP) * total, sum = 0;
-  float top = candidates_.front().logit;
-  size_t kept = 0;
-  while (kept < candidates_.size()) {
-    sum += fixedExp(static_cast<double>(candidates_[kept].logit) - top);
-    ++kept;
-    if (sum >= wanted)
-      break;
-  }
+void Sampler::collectNucleus(std::span<const float> logits, float top, float topP) {
+  double wanted = static_cast<double>(topP) * exponentials(logits, top);
+  // Sorting a vocabulary costs milliseconds. Instead sum up the probability of bands of logits, a
+  // quarter wide, from the top down: all of the bands before the one that reaches top-p is kept,
+  // and only that one needs an order.
+  constexpr size_t bands = 128;
+  auto bandOf = [top](float logit) {
+    float steps = (top - logit) * 4;
+    return steps < float(bands - 1) ? static_cast<size_t>(steps) : bands - 1;
+  };
+  double mass[bands] = {};
+  for (size_t i = 0; i < logits.size(); ++i)
+    mass[bandOf(logits[i])] += exponentials_[i];
+  double sum = 0;
+  size_t last = 0;
+  while (last + 1 < bands && sum + mass[last] < wanted)
+    sum += mass[last++];
+
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (bandOf(logits[i]) < last)
+      candidates_.push_back({logits[i], static_cast<int32_t>(i)});
+  size_t first = candidates_.size();
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (bandOf(logits[i]) == last)
+      candidates_.push_back({logits[i], static_cast<int32_t>(i)});
+  std::sort(candidates_.begin() + static_cast<ptrdiff_t>(first), candidates_.end(), before);
+  keepUntil(first, sum, wanted);
+}
+
+/// Keeps the candidates before \p first, whose exponentials add up to \p sum, and of the rest,
+/// which is in order, those that are needed to reach \p wanted.
+void Sampler::keepUntil(size_t first, double sum, double wanted) {
+  size_t kept = first;
+  while (kept < candidates_.size() && (sum < wanted || kept == 0))
+    sum += exponentials_[static_cast<size_t>(candidates_[kept++].id)];
   candidates_.resize(kept);
 }
 
@@ -158,10 +182,7 @@ void Sampler::fillLogprobs(std::span<const float> logits, const SamplingParams &
   collectTopK(logits,
               std::max<size_t>(1, std::min<size_t>(size_t(params.logprobs), logits.size())));
   float top = candidates_.front().logit;
-  double total = 0;
-  for (float logit : logits)
-    total += fixedExp(static_cast<double>(logit) - top);
-  double logTotal = fixedLog(total);
+  double logTotal = fixedLog(exponentials(logits, top));
   auto logprob = [&](float logit) {
     return static_cast<float>((static_cast<double>(logit) - top) - logTotal);
   };
@@ -212,8 +233,9 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, const Sampli
         if (params.topP < 1) {
           double total = 0; // of what top-k kept
           for (const Candidate &c : candidates_)
-            total += fixedExp(static_cast<double>(c.logit) - top);
-          cutNucleus(total, params.topP);
+            total += exponentials_[static_cast<size_t>(c.id)] =
+                fixedExp(static_cast<double>(c.logit) - top);
+          keepUntil(0, 0, static_cast<double>(params.topP) * total);
         }
       } else {
         collectNucleus(work, top, params.topP);

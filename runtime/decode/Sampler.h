@@ -55,11 +55,13 @@ private:
                       const TokenHistory &history) const;
   void collectTopK(std::span<const float> logits, size_t k);
   void collectNucleus(std::span<const float> logits, float top, float topP);
-  void cutNucleus(double total, float topP);
+  void keepUntil(size_t first, double sum, double wanted);
+  double exponentials(std::span<const float> logits, float top);
   void fillLogprobs(std::span<const float> logits, const SamplingParams &params,
                     SampledToken &token);
 
   std::vector<float> adjusted_;       ///< [vocabulary] after penalties and bias
+  std::vector<double> exponentials_;  ///< [vocabulary] e^(logit - top)
   std::vector<Candidate> candidates_; ///< survivors of top-k and top-p, capacity vocabulary
 };
 

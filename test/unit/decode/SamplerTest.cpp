@@ -1,6 +1,9 @@
 // Group 5 of the cases (P01-P12) and the sampling parts of group 4 (S13, S15).
 #include "runtime/decode/Sampler.h"
 
+#include "runtime/decode/Math.h"
+#include "runtime/decode/Noise.h"
+
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -311,6 +314,59 @@ TEST(Sampler, PassingOverTokensThatCanNotWinChangesNothing) {
   for (uint64_t i = 0; i < 500; ++i)
     same += sampler.sample(logits, at(1), {}, i)->id == sampler.sample(logits, ranked, {}, i)->id;
   EXPECT_EQ(same, 500);
+}
+
+/// The rules as README.md states them, with a sort and no shortcut.
+int32_t plainSample(const std::vector<float> &logits, const SamplingParams &p, uint64_t position) {
+  std::vector<int32_t> ids(logits.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = int32_t(i);
+  std::sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
+    return std::pair(-logits[size_t(a)], a) < std::pair(-logits[size_t(b)], b);
+  });
+  if (p.topK > 0)
+    ids.resize(std::min(ids.size(), size_t(p.topK)));
+  double top = logits[size_t(ids[0])], total = 0, sum = 0;
+  for (int32_t id : ids)
+    total += std::exp(logits[size_t(id)] - top);
+  size_t kept = 0;
+  while (kept < ids.size() && sum < p.topP * total)
+    sum += std::exp(logits[size_t(ids[kept++])] - top);
+  ids.resize(kept);
+  std::erase_if(ids, [&](int32_t id) { return std::exp(logits[size_t(id)] - top) < p.minP; });
+  PositionNoise noise(p.seed, p.stream, position);
+  int32_t best = -1;
+  double bestScore = 0;
+  for (int32_t id : ids) {
+    double u = (double(noise.bits(uint32_t(id))) + 0.5) * 0x1p-52;
+    double score = (logits[size_t(id)] - top) / p.temperature - fixedLog(-fixedLog(u));
+    if (best < 0 || score > bestScore) {
+      best = id;
+      bestScore = score;
+    }
+  }
+  return best;
+}
+
+TEST(Sampler, EqualsThePlainRules) {
+  uint64_t state = 99;
+  auto uniform = [&] { return double(mix64(++state) >> 11) * 0x1p-53; };
+  int same = 0, rounds = 0;
+  for (float spread : {0.1f, 2.0f, 8.0f, 60.0f})
+    for (int32_t topK : {0, 3, 50})
+      for (float topP : {0.05f, 0.5f, 0.93f, 0.9999f})
+        for (float minP : {0.0f, 0.07f}) {
+          std::vector<float> logits(700);
+          for (float &l : logits)
+            l = float(uniform() + uniform() + uniform()) * spread;
+          SamplingParams p = at(0.9f);
+          p.topK = topK;
+          p.topP = topP;
+          p.minP = minP;
+          for (uint64_t i = 0; i < 20; ++i, ++rounds)
+            same += sampleOne(logits, p, i) == plainSample(logits, p, i);
+        }
+  EXPECT_EQ(same, rounds);
 }
 
 TEST(Sampler, NotANumberEndsTheRequestWithAnError) {
