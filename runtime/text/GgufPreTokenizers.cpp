@@ -6,7 +6,7 @@ namespace llmrt {
 
 namespace {
 
-enum class Rule { Gpt2, DigitsGpt2, Llama3, Qwen2, Gpt4o, Falcon };
+enum class Rule { Gpt2, DigitsGpt2, Llama3, Qwen2, Gpt4o, Falcon, DeepSeek, DeepSeek3 };
 
 struct Entry {
   std::string_view name;
@@ -21,24 +21,19 @@ constexpr Entry kTable[] = {
     {"phi-2", Rule::Gpt2, false, false, false},
     {"mpt", Rule::Gpt2, true, false, false},
     {"olmo", Rule::Gpt2, true, false, false},
-    {"jais", Rule::Gpt2, false, false, false},
     {"smollm", Rule::DigitsGpt2, false, false, false},
     {"starcoder", Rule::DigitsGpt2, false, false, false},
     {"refact", Rule::DigitsGpt2, false, false, false},
-    {"codeshell", Rule::DigitsGpt2, false, false, false},
     {"command-r", Rule::DigitsGpt2, true, false, true},
     {"llama-bpe", Rule::Llama3, false, true, true},
     {"llama3", Rule::Llama3, false, true, true},
     {"llama-v3", Rule::Llama3, false, true, true},
-    {"falcon3", Rule::Llama3, false, true, true},
     {"smaug-bpe", Rule::Llama3, false, true, true},
-    {"dbrx", Rule::Llama3, false, false, false},
     {"qwen2", Rule::Qwen2, true, false, false},
-    {"deepseek-r1-qwen", Rule::Qwen2, true, false, false},
-    {"stablelm2", Rule::Qwen2, true, false, false},
     {"gpt-4o", Rule::Gpt4o, false, false, false},
-    {"llama4", Rule::Gpt4o, false, true, true},
     {"falcon", Rule::Falcon, false, false, false},
+    {"deepseek-llm", Rule::DeepSeek, false, false, false},
+    {"deepseek-v3", Rule::DeepSeek3, false, false, false},
 };
 
 PipelineStep split(std::string_view pattern, SplitBehavior behavior) {
@@ -66,6 +61,17 @@ std::vector<PipelineStep> stepsOf(Rule rule) {
     return {split(kQwen2, isolated), map};
   case Rule::Gpt4o:
     return {split(kGpt4o, isolated), map};
+  case Rule::DeepSeek:
+    return {split(kDeepSeekNewline, isolated),
+            split(kDeepSeekWord, isolated),
+            split(kDeepSeekPunctuation, isolated),
+            split(kDeepSeekTrailingSpace, isolated),
+            split(kDeepSeekHan, isolated),
+            split(kNumeric, isolated),
+            map};
+  case Rule::DeepSeek3:
+    return {split(kDeepSeek3Digits, isolated), split(kDeepSeek3Han, isolated),
+            split(kDeepSeek3Rest, isolated), map};
   case Rule::Falcon: // splits digits among the mapped characters, some of which are numeric
     return {split(kPunctuation, SplitBehavior::Contiguous), split(kGpt2, isolated), map,
             split(kNumeric, SplitBehavior::Contiguous), split("[0-9][0-9][0-9]", isolated)};

@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"", "ggml-vocab-gpt-2.gguf"}, Case{"", "ggml-vocab-starcoder.gguf"},
                     Case{"", "ggml-vocab-llama-bpe.gguf"}, Case{"", "ggml-vocab-qwen2.gguf"},
                     Case{"", "ggml-vocab-llama-spm.gguf"}, Case{"", "ggml-vocab-phi-3.gguf"},
-                    Case{"", "ggml-vocab-falcon.gguf"}),
+                    Case{"", "ggml-vocab-falcon.gguf"}, Case{"", "ggml-vocab-deepseek-llm.gguf"}),
     caseName);
 
 } // namespace
