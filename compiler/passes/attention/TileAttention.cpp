@@ -30,9 +30,10 @@ struct TileAttentionPass : llmc::impl::TileAttentionPassBase<TileAttentionPass> 
 
   void runOnOperation() override {
     if (keyTile < 16 || keyTile % 16 || cacheBytes < 1) {
-      emitError(getOperation().getLoc()) << "key-tile must be a multiple of 16 and cache-bytes "
-                                            "positive, got "
-                                         << keyTile << " and " << cacheBytes;
+      emitError(getOperation().getLoc())
+          << "key-tile must be a multiple of 16 and cache-bytes "
+             "positive, got "
+          << static_cast<int64_t>(keyTile) << " and " << static_cast<int64_t>(cacheBytes);
       return signalPassFailure();
     }
     // One query tile for the whole plan: the runtime cuts a step once, for all layers.

@@ -25,7 +25,7 @@ struct QuantizeWeightsPass : llmc::impl::QuantizeWeightsPassBase<QuantizeWeights
     }
     if (group < 32 || group > 256 || group % 32) {
       emitError(getOperation().getLoc())
-          << "group must be a multiple of 32 from 32 to 256, got " << group;
+          << "group must be a multiple of 32 from 32 to 256, got " << static_cast<int64_t>(group);
       return signalPassFailure();
     }
     // A table or a head is a matrix whose rows are the vocabulary: it is int8 in every scheme,
