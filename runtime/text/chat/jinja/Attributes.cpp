@@ -186,6 +186,7 @@ static Value sliceText(Session &session, const Str &s, Int start, Int stop, Int 
     }
     return session.makeString(text.substr(begin, end - begin), s.markup);
   }
+  session.step(static_cast<uint64_t>(count) / 4);
   std::vector<uint32_t> offsets; // of each code point, when they differ from the indices
   if (!s.ascii()) {
     session.checkRoom((s.length + 1) * sizeof(uint32_t));

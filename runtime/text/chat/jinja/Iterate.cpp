@@ -41,6 +41,7 @@ NextFn iterate(Session &session, const Value &v) {
     return [](Value &) { return false; };
   case Kind::String:
     return [&session, s = v.strRef(), at = size_t(0)](Value &out) mutable {
+      session.step();
       if (at >= s->text.size())
         return false;
       unsigned size = decodeAt(s->text, at).size;
@@ -50,14 +51,16 @@ NextFn iterate(Session &session, const Value &v) {
     };
   case Kind::List:
   case Kind::Tuple:
-    return [list = &v.as<List>(), i = size_t(0)](Value &out) mutable {
+    return [&session, list = &v.as<List>(), i = size_t(0)](Value &out) mutable {
+      session.step();
       if (i >= list->items.size())
         return false;
       out = list->items[i++];
       return true;
     };
   case Kind::Dict:
-    return [dict = &v.as<Dict>(), i = size_t(0)](Value &out) mutable {
+    return [&session, dict = &v.as<Dict>(), i = size_t(0)](Value &out) mutable {
+      session.step();
       if (i >= dict->entries.size())
         return false;
       out = dict->entries[i++].first;
@@ -65,13 +68,15 @@ NextFn iterate(Session &session, const Value &v) {
     };
   case Kind::View:
     return [&session, view = &v.as<View>(), i = size_t(0)](Value &out) mutable {
+      session.step();
       if (i >= view->dict->entries.size())
         return false;
       out = viewItem(session, *view, i++);
       return true;
     };
   case Kind::Range:
-    return [range = &v.as<Range>(), i = Int(0)](Value &out) mutable {
+    return [&session, range = &v.as<Range>(), i = Int(0)](Value &out) mutable {
+      session.step();
       if (i >= range->size())
         return false;
       out = Value::integer(range->start + i++ * range->step);

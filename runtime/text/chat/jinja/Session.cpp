@@ -74,6 +74,11 @@ TextBuilder &TextBuilder::repeat(std::string_view piece, Int count) {
   Int total = static_cast<Int>(piece.size()) * (count > (Int(1) << 62) ? (Int(1) << 62) : count);
   session_.checkRoom(total > (Int(1) << 62) ? UINT64_MAX / 2
                                             : static_cast<uint64_t>(total) + text_.size());
+  if (piece.size() == 1) {
+    text_.append(static_cast<size_t>(count), piece[0]);
+    return *this;
+  }
+  text_.reserve(text_.size() + static_cast<size_t>(total));
   for (Int i = 0; i < count; ++i)
     text_ += piece;
   return *this;
