@@ -132,10 +132,15 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     Operation *before = output->getPrevNode();
     WithScalar q = peelScale(scores.product.getA()), k = peelScale(scores.product.getB());
     double scale = scores.scale * q.scalar * k.scalar;
-    // The keys come as [batch, heads, size, keys]; two transposes in a row fold.
-    auto keysType = UnrankedTensorType::get(getElementTypeOrSelf(k.value));
-    Value keys =
-        builder.createOrFold<TransposeOp>(loc, keysType, k.value, ArrayRef<int64_t>{0, 1, 3, 2});
+    // The product takes the keys as [batch, heads, size, keys].
+    static constexpr int64_t swap[] = {0, 1, 3, 2};
+    auto turned = k.value.getDefiningOp<TransposeOp>();
+    Value keys = turned && turned.getPerm() == ArrayRef<int64_t>(swap)
+                     ? turned.getX()
+                     : TransposeOp::create(builder, loc,
+                                           UnrankedTensorType::get(getElementTypeOrSelf(k.value)),
+                                           k.value, ArrayRef<int64_t>(swap))
+                           .getY();
     Type element = getElementTypeOrSelf(output.getY());
     Value mask = scores.mask;
     if (mask && scores.isMaskInverted)

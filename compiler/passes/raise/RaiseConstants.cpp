@@ -64,6 +64,10 @@ struct RaiseConstants : raise::impl::RaiseConstantsPassBase<RaiseConstants> {
         ++folded;
       }
     }
+    // A result that is known by now may say its shape.
+    Operation *terminator = func.getBody().front().getTerminator();
+    func.setFunctionType(
+        builder.getFunctionType(func.getArgumentTypes(), terminator->getOperandTypes()));
     // What is left without users goes, from the end on.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
       if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())

@@ -109,10 +109,12 @@ struct RaiseRope : raise::impl::RaiseRopePassBase<RaiseRope> {
                                                                  : Value();
         if (!cos || x.getType() != sum.getType())
           continue;
+        // Rank 3 is [batch, sequence, size]: one head.
+        size_t rank = samples->shape(x, 0)->size();
         builder.setInsertionPoint(sum);
         auto rope = RotaryEmbeddingOp::create(builder, sum.getLoc(), sum.getType(), x, cos, sin,
                                               /*position_ids=*/Value(), /*interleaved=*/false,
-                                              /*num_heads=*/0,
+                                              /*num_heads=*/rank == 3 ? 1 : 0,
                                               /*rotary_dim=*/0);
         samples->extend(rope, sum);
         sum.getY().replaceAllUsesWith(rope.getY());

@@ -48,7 +48,14 @@ Lifted Step::liftRotary(RotaryEmbeddingOp op) {
     return fail(op, "the last dimension must hold the elements of a head");
   std::string problem;
   bool isFolded = lifted.axes.size() == 3 && op.getNumHeads() > 0;
-  if (!isFolded && lifted.offset % headStride(lifted) != 0 && !materialize(lifted, problem))
+  // Part of a head is rotated where it stands if the rest is put back behind it; else it is a head
+  // of its own.
+  bool isPartOfHead = llvm::any_of(op->getUsers(), [&](Operation *user) {
+    auto concat = dyn_cast<ConcatOp>(user);
+    return concat && concat.getParts().front() == op.getY();
+  });
+  bool isWhole = lifted.offset % headStride(lifted) == 0 && isPartOfHead;
+  if (!isFolded && !isWhole && !materialize(lifted, problem))
     return fail(op, problem);
   // The view of whole heads; the rotated part starts each.
   Lifted whole = lifted;

@@ -85,13 +85,22 @@ Lifted Step::liftGather(GatherOp op) {
 }
 
 Lifted Step::liftConcat(ConcatOp op) {
-  auto axis = shapesOf(op.getY()) ? placeAxis(op.getAxis(), shapesOf(op.getY())->front().size())
-                                  : std::nullopt;
-  if (!axis || op.getParts().size() != 2)
+  auto shapes = shapesOf(op.getY());
+  auto axis = shapes ? placeAxis(op.getAxis(), shapes->front().size()) : std::nullopt;
+  // Parts that are always empty (the rest of a head that is rotated in full) do not count.
+  SmallVector<Value> parts;
+  for (Value part : op.getParts()) {
+    auto own = axis ? shapesOf(part) : std::nullopt;
+    if (!own || llvm::any_of(*own, [&](const Shape &shape) { return shape[*axis] != 0; }))
+      parts.push_back(part);
+  }
+  if (axis && parts.size() == 1 && of(parts[0]).kind != Lifted::Unknown)
+    return of(parts[0]);
+  if (!axis || parts.size() != 2)
     return fail(op, "only a cache with its new rows, or two parts of a head, can be joined");
-  Lifted first = of(op.getParts()[0]), second = of(op.getParts()[1]);
+  Lifted first = of(parts[0]), second = of(parts[1]);
   // Past and new keys or values.
-  if (auto past = dyn_cast<BlockArgument>(op.getParts()[0]); past && first.layer >= 0) {
+  if (auto past = dyn_cast<BlockArgument>(parts[0]); past && first.layer >= 0) {
     if (second.kind != Lifted::Rows)
       return second.culprit ? second
                             : fail(op, "the cache is joined with something that is not rows");

@@ -1,0 +1,116 @@
+// RUN: llmc-opt %s -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{type 'tensor<2x3xf32>' takes 24 bytes, not 20}}
+func.func @weight_size() { %0 = graph.weight "w" in "f" at 0 bytes 20 : tensor<2x3xf32> return }
+
+// -----
+
+func.func @weight_dynamic() {
+  // expected-error@+1 {{a weight has a static shape}}
+  %0 = graph.weight "w" in "f" at 0 bytes 4 : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @weight_overflow() {
+  // expected-error@+1 {{takes}}
+  %0 = graph.weight "w" in "f" at 0 bytes 4 : tensor<4611686018427387904x8xf32>
+  return
+}
+
+// -----
+
+func.func @unary_isnan(%x: tensor<4xf32>) {
+  // expected-error@+1 {{gives i1}}
+  %0 = graph.unary is_nan %x : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @binary_types(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error@+1 {{a and b have the same element type}}
+  %0 = graph.binary add %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @binary_logical(%x: tensor<4xi64>) {
+  // expected-error@+1 {{logical functions take i1}}
+  %0 = graph.binary and %x, %x : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi64>
+  return
+}
+
+// -----
+
+func.func @compare_bool(%x: tensor<4xi1>) {
+  // expected-error@+1 {{booleans have no order}}
+  %0 = graph.compare lt %x, %x : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @reshape_count(%x: tensor<4xf32>, %s: tensor<1xi64>) {
+  // expected-error@+1 {{the number of elements changes from 4 to 5}}
+  %0 = graph.reshape %x, %s : (tensor<4xf32>, tensor<1xi64>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_perm(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{perm is a permutation of 0 .. rank - 1}}
+  %0 = graph.transpose %x {perm = array<i64: 1, 1>} : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @concat_axis(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{axis 2 is out of range for rank 2}}
+  %0 = graph.concat %x, %x {axis = 2 : i64} : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+func.func @fill_value(%s: tensor<1xi64>) {
+  // expected-error@+1 {{value has one element}}
+  %0 = graph.fill %s {value = dense<[1, 2]> : tensor<2xi64>} : (tensor<1xi64>) -> tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @nbits_bits(%x: tensor<1x64xf32>, %b: tensor<8x2x16xui8>, %s: tensor<16xf32>) {
+  // expected-error@+1 {{bits is 2, 4 or 8, not 3}}
+  %0 = graph.matmul_nbits %x, %b scales %s {K = 64 : i64, N = 8 : i64, bits = 3 : i64, block_size = 32 : i64} : (tensor<1x64xf32>, tensor<8x2x16xui8>, tensor<16xf32>) -> tensor<1x8xf32>
+  return
+}
+
+// -----
+
+func.func @nbits_size(%x: tensor<1x64xf32>, %b: tensor<8x1x16xui8>, %s: tensor<16xf32>) {
+  // expected-error@+1 {{b holds 128 bytes}}
+  %0 = graph.matmul_nbits %x, %b scales %s {K = 64 : i64, N = 8 : i64, bits = 4 : i64, block_size = 32 : i64} : (tensor<1x64xf32>, tensor<8x1x16xui8>, tensor<16xf32>) -> tensor<1x8xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_heads(%x: tensor<1x2x8xf32>, %c: tensor<1x2x2xf32>) {
+  // expected-error@+1 {{num_heads is needed for x of rank 3}}
+  %0 = graph.rotary_embedding %x cos %c sin %c : (tensor<1x2x8xf32>, tensor<1x2x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @gqa_heads(%x: tensor<1x2x8xf32>, %l: tensor<1xi32>, %t: tensor<i32>) {
+  // expected-error@+1 {{num_heads is a positive multiple of kv_num_heads}}
+  %0 = graph.group_query_attention %x lengths %l, %t {num_heads = 3 : i64, kv_num_heads = 2 : i64, resultSegmentSizes = array<i32: 1, 0, 0>} : (tensor<1x2x8xf32>, tensor<1xi32>, tensor<i32>) -> tensor<1x2x8xf32>
+  return
+}
