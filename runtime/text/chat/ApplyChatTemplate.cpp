@@ -1,8 +1,13 @@
 #include "runtime/text/chat/ApplyChatTemplate.h"
 
+#include "runtime/text/chat/jinja/Json.h"
+
 namespace llmrt {
 
 using Json = nlohmann::ordered_json;
+
+/// Copies of JSON recurse, and a template has no use for deeper values.
+static constexpr size_t maxNesting = 100;
 
 static Status checkMessages(const Json &messages) {
   if (!messages.is_array())
@@ -40,6 +45,14 @@ static std::optional<std::string> textOfParts(const Json &content) {
 
 Result<std::string> applyChatTemplate(const ChatTemplate &chatTemplate, const Json &messages,
                                       const ApplyOptions &options) {
+  const std::pair<const char *, const Json *> parts[] = {{"messages", &messages},
+                                                         {"tools", &options.tools},
+                                                         {"documents", &options.documents},
+                                                         {"the extra variables", &options.extra}};
+  for (const auto &[name, json] : parts)
+    if (jinja::nestsDeeperThan(*json, maxNesting))
+      return invalidArgument(std::string(name) + " must not nest more than " +
+                             std::to_string(maxNesting) + " levels deep");
   LLMRT_RETURN_IF_ERROR(checkMessages(messages));
   if (!options.tools.is_null() && !options.tools.is_array())
     return invalidArgument("tools must be an array");

@@ -140,11 +140,24 @@ TEST(TemplateLimits, DeepSource_invalid) {
   failure("{{ " + std::string(1000, '9') + " }}");
 }
 
+// The JSON of a request can nest as deep as it is long.
 TEST(TemplateLimits, DeepContext_invalid) {
-  Json deep = 1;
-  for (int i = 0; i < 5000; ++i)
-    deep = Json::array({std::move(deep)});
-  failure("{{ 1 }}", {{"x", deep}});
+  const int deep = 100000;
+  const std::string nested = repeat("[", deep) + repeat("]", deep);
+  Result<ChatTemplate> parsed = ChatTemplate::parse("{{ messages }}{{ x }}");
+  ASSERT_TRUE(parsed);
+  const Json context = Json::parse("{\"x\": " + nested + "}");
+  EXPECT_EQ(parsed->render(context).status().code(), StatusCode::ResourceExhausted);
+  for (std::string content : {nested, "[{\"type\": " + nested + "}]",
+                              repeat("{\"a\":", deep) + "1" + repeat("}", deep)}) {
+    const Json messages = Json::parse(R"([{"role": "user", "content": )" + content + "}]");
+    EXPECT_EQ(textOf(applyChatTemplate(*parsed, messages)),
+              "error: messages must not nest more than 100 levels deep");
+  }
+  Json call =
+      Json::parse(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}])");
+  call[0]["tool_calls"][0]["function"]["arguments"] = "{\"a\": " + nested + "}";
+  EXPECT_EQ(applyChatTemplate(*parsed, call).status().code(), StatusCode::ResourceExhausted);
 }
 
 // What a limit leaves room for.

@@ -227,6 +227,21 @@ Value fromJson(Session &session, const nlohmann::ordered_json &json) {
   }
 }
 
+bool nestsDeeperThan(const nlohmann::ordered_json &json, size_t levels) {
+  std::vector<std::pair<const nlohmann::ordered_json *, size_t>> open = {{&json, 0}};
+  while (!open.empty()) {
+    auto [j, depth] = open.back();
+    open.pop_back();
+    if (!j->is_structured())
+      continue;
+    if (depth == levels)
+      return true;
+    for (const auto &item : *j)
+      open.emplace_back(&item, depth + 1);
+  }
+  return false;
+}
+
 size_t textSize(const nlohmann::ordered_json &json) {
   // Without recursion: the depth is checked later.
   size_t total = 0;

@@ -24,6 +24,10 @@ void appendJson(TextBuilder &out, Session &session, const Value &v, const JsonSt
 /// Fails if it nests too deeply.
 Value fromJson(Session &session, const nlohmann::ordered_json &json);
 
+/// Whether arrays and objects nest more than \p levels deep. Takes no stack, unlike most of what
+/// one can do with such JSON, copies included.
+bool nestsDeeperThan(const nlohmann::ordered_json &json, size_t levels);
+
 /// Bytes of text in \p json, roughly.
 size_t textSize(const nlohmann::ordered_json &json);
 
