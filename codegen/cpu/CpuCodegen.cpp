@@ -168,11 +168,13 @@ llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, C
   module.setDataLayout((*microkernels)->getDataLayout());
   module.setTargetTriple((*microkernels)->getTargetTriple());
 
-  // A function that isn't for the level's instructions could not take in a microkernel.
+  // A function that isn't for the level's instructions, or may call a library, could not take in a
+  // microkernel.
   llvm::AttrBuilder attributes(module.getContext());
   for (const llvm::Function &f : **microkernels)
     if (f.getName().starts_with("llmc_kernel_")) {
-      for (StringRef name : {"target-cpu", "target-features", "tune-cpu", "prefer-vector-width"})
+      for (StringRef name :
+           {"target-cpu", "target-features", "tune-cpu", "prefer-vector-width", "no-builtins"})
         if (f.hasFnAttribute(name))
           attributes.addAttribute(name, f.getFnAttribute(name).getValueAsString());
       break;
@@ -241,7 +243,6 @@ std::string emitFile(const llvm::Module &module, llvm::TargetMachine &machine,
 
 FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> specs, CpuLevel level,
                                          int optLevel, const CpuDump &dump) {
-  MLIRContext *context = loc.getContext();
   auto fail = [&](const Twine &what) -> LogicalResult {
     return emitError(loc) << "CPU code for " << cpuLevelName(level) << ": " << what;
   };
@@ -260,19 +261,27 @@ FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> spec
       .insert<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect, cf::ControlFlowDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
-  context->appendDialectRegistry(registry);
-  context->loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
+  // A context of its own: levels are compiled on several threads, and loading a dialect into a
+  // context that others use is a race.
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string reported;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && reported.empty())
+      reported = ": " + diagnostic.str();
+    return success();
+  });
+  context.loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
                        cf::ControlFlowDialect>();
 
-  OwningOpRef<ModuleOp> module = KernelModuleBuilder(loc).build(specs);
+  OwningOpRef<ModuleOp> module = KernelModuleBuilder(UnknownLoc::get(&context)).build(specs);
   dumpTo(dump, "mlir", [&](raw_ostream &os) { module->print(os); });
   if (failed(verify(*module)) || failed(lowerToLlvmDialect(*module)))
-    return fail("lowering to the llvm dialect failed");
+    return fail("lowering to the llvm dialect failed" + reported);
 
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(*module, llvmContext, "plan");
   if (!code)
-    return fail("translating to LLVM IR failed");
+    return fail("translating to LLVM IR failed" + reported);
   if (llvm::Error error = linkMicrokernels(*code, specs, level))
     return fail(llvm::toString(std::move(error)));
   dumpTo(dump, "llvm", [&](raw_ostream &os) { code->print(os, nullptr); });

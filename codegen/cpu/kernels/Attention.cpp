@@ -35,57 +35,93 @@ struct Attention {
   KERNEL_LAMBDA int64_t beyond(int64_t token) const { return step->positions[token] + 1; }
 
   /// Where run \p run (of 16 tokens, counted from position 0) of the sequence lies.
-  KERNEL_LAMBDA void loadRun(int64_t sequence, int64_t head, int64_t run, int64_t c, int64_t lo,
-                             int64_t hi, KeyTile &tile) const {
+  struct Run {
+    const uint8_t *keys, *values;
+  };
+  KERNEL_LAMBDA Run findRun(int64_t sequence, int64_t head, int64_t run) const {
     const int64_t runsPerBlock = step->blockTokens / kRunTokens, bytes = elementBytes(element);
     const int64_t block = step->blockTable[sequence * step->maxBlocks + run / runsPerBlock];
     const int64_t inBlock = run % runsPerBlock;
     KvBlock kv = kvBlock(step, block, prefixBytes, head, keySize, valueSize, element);
-    const uint8_t *keys = kv.keys + inBlock * keySize * kRunTokens * bytes;
-    const uint8_t *values = kv.values + inBlock * kRunTokens * valueSize * bytes;
-    if (element == kF32) {
-      tile.keys[c] = reinterpret_cast<const float *>(keys);
-    } else {
-      float *to = scratch + layout.keys + c * kRunTokens * keySize;
-      for (int64_t d = 0; d < keySize; ++d)
-        store(to + d * kRunTokens, loadElements(keys + d * kRunTokens * bytes, element));
-      tile.keys[c] = to;
-    }
-    if (element == kF32 && valueSize == layout.valueStride) {
-      tile.values[c] = reinterpret_cast<const float *>(values);
-    } else {
-      float *to = scratch + layout.values + c * kRunTokens * layout.valueStride;
-      for (int64_t t = lo; t < hi; ++t)
-        for (int64_t i = 0; i < valueSize; i += kLanes)
-          store(to + t * layout.valueStride + i,
-                loadElementsPart(values + (t * valueSize + i) * bytes, element, valueSize - i));
-      tile.values[c] = to;
+    return {kv.keys + inBlock * keySize * kRunTokens * bytes,
+            kv.values + inBlock * kRunTokens * valueSize * bytes};
+  }
+
+  /// Copies tokens [lo, hi) of a run into the scratch as f32, as run \p c of a tile.
+  KERNEL_LAMBDA Run convertRun(const Run &run, int64_t c, int64_t lo, int64_t hi) const {
+    const int64_t bytes = elementBytes(element);
+    float *keys = scratch + layout.keys + c * kRunTokens * keySize;
+    float *values = scratch + layout.values + c * kRunTokens * layout.valueStride;
+    for (int64_t d = 0; d < keySize; ++d)
+      store(keys + d * kRunTokens, loadElements(run.keys + d * kRunTokens * bytes, element));
+    for (int64_t t = lo; t < hi; ++t)
+      for (int64_t i = 0; i < valueSize; i += kLanes)
+        store(values + t * layout.valueStride + i,
+              loadElementsPart(run.values + (t * valueSize + i) * bytes, element, valueSize - i));
+    return {reinterpret_cast<const uint8_t *>(keys), reinterpret_cast<const uint8_t *>(values)};
+  }
+
+  /// Asks for the next key tile's memory: runs lie in blocks anywhere.
+  KERNEL_LAMBDA void prefetchTile(int64_t sequence, int64_t head, int64_t index, int64_t hi) const {
+    const int64_t bytes = elementBytes(element);
+    for (int64_t c = 0; c < kRuns && (index * kRuns + c) * kRunTokens < hi; ++c) {
+      const Run run = findRun(sequence, head, index * kRuns + c);
+      for (int64_t i = 0; i < keySize * kRunTokens * bytes; i += 64)
+        __builtin_prefetch(run.keys + i);
+      for (int64_t i = 0; i < valueSize * kRunTokens * bytes; i += 64)
+        __builtin_prefetch(run.values + i);
     }
   }
 
   template <int Rows>
-  KERNEL_LAMBDA void rows(int64_t row, int64_t start, int64_t head, const KeyTile &tile, int64_t lo,
-                          int64_t hi) const {
+  KERNEL_LAMBDA void score(int64_t row, int64_t start, int64_t head, const KeyTile &tile) const {
     const float *pointers[Rows];
     unroll<Rows>([&](auto r) KERNEL_LAMBDA {
       const int64_t token = start + (row + r) / group(), inGroup = (row + r) % group();
       pointers[r] = q + (token * heads + head * group() + inGroup) * keySize;
     });
-    attendRows<Rows>(state, row, pointers, tile, keySize, lo, hi, scale, softcap);
+    scoreRows<Rows>(state, row, pointers, tile, keySize);
   }
 
-  /// All query rows against key tile \p index; keys [lo, hi) are those that any row sees.
+  /// \p count (1 to 4) rows from \p row on, all of which see the keys [lo, hi) of the tile.
+  KERNEL_LAMBDA void attend(int64_t row, int64_t count, int64_t start, int64_t head,
+                            const KeyTile &tile, int64_t lo, int64_t hi) const {
+    if (count == 4)
+      score<4>(row, start, head, tile);
+    else if (count == 3)
+      score<3>(row, start, head, tile);
+    else if (count == 2)
+      score<2>(row, start, head, tile);
+    else
+      score<1>(row, start, head, tile);
+    for (int64_t r = 0; r < count; ++r)
+      softmaxRow(state, row + r, lo, hi, scale, softcap);
+    if (count == 4)
+      valueRows<4>(state, row, tile, lo, hi);
+    else if (count == 3)
+      valueRows<3>(state, row, tile, lo, hi);
+    else if (count == 2)
+      valueRows<2>(state, row, tile, lo, hi);
+    else
+      valueRows<1>(state, row, tile, lo, hi);
+  }
+
+  /// All query rows against key tile \p index; keys [lo, hi) are those that any row sees. With
+  /// \p convert, keys and values become f32 once for all rows.
   KERNEL_LAMBDA void keyTile(int64_t sequence, int64_t head, int64_t start, int64_t count,
-                             int64_t index, int64_t lo, int64_t hi) const {
+                             int64_t index, int64_t lo, int64_t hi, bool convert) const {
     const int64_t base = index * kKeyTile;
     KeyTile tile;
+    tile.element = convert ? int64_t(kF32) : element;
     tile.valueStride = layout.valueStride;
     const int64_t from = lo > base ? lo - base : 0, to = smaller(hi - base, kKeyTile);
     const int64_t firstRun = from / kRunTokens, lastRun = (to - 1) / kRunTokens;
     for (int64_t c = firstRun; c <= lastRun; ++c) {
       const int64_t runLo = from > c * kRunTokens ? from - c * kRunTokens : 0;
-      loadRun(sequence, head, base / kRunTokens + c, c, runLo,
-              smaller(to - c * kRunTokens, kRunTokens), tile);
+      Run run = findRun(sequence, head, base / kRunTokens + c);
+      if (convert)
+        run = convertRun(run, c, runLo, smaller(to - c * kRunTokens, kRunTokens));
+      tile.keys[c] = run.keys, tile.values[c] = run.values;
     }
     for (int64_t c = 0; c < kRuns; ++c)
       if (c < firstRun || c > lastRun)
@@ -108,14 +144,9 @@ struct Attention {
         row += same;
         continue;
       }
-      if (same >= 4)
-        rows<4>(row, start, head, tile, rowLo, rowHi), row += 4;
-      else if (same == 3)
-        rows<3>(row, start, head, tile, rowLo, rowHi), row += 3;
-      else if (same == 2)
-        rows<2>(row, start, head, tile, rowLo, rowHi), row += 2;
-      else
-        rows<1>(row, start, head, tile, rowLo, rowHi), row += 1;
+      const int64_t together = smaller(same, 4);
+      attend(row, together, start, head, tile, rowLo, rowHi);
+      row += together;
     }
   }
 
@@ -133,8 +164,19 @@ struct Attention {
       lo = smaller(lo, lowest(t));
       hi = hi > beyond(t) ? hi : beyond(t);
     }
-    for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index)
-      keyTile(sequence, head, start, count, index, lo, hi);
+    // One block of rows reads keys and values once: converting them in registers is enough.
+    const bool isPlain = element == kF32 && valueSize == layout.valueStride;
+    const bool isShort = all <= 4 && valueSize == layout.valueStride;
+    for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index) {
+      if (isShort && (index + 1) * kKeyTile < hi)
+        prefetchTile(sequence, head, index + 1, hi);
+      if (isPlain)
+        keyTile(sequence, head, start, count, index, lo, hi, false);
+      else if (isShort)
+        keyTile(sequence, head, start, count, index, lo, hi, false);
+      else
+        keyTile(sequence, head, start, count, index, lo, hi, true);
+    }
     for (int64_t r = 0; r < all; ++r) {
       const float sum = sumLanes(load(state.sums + r * kLanes));
       const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;

@@ -16,12 +16,13 @@ namespace llmc::kernel {
 constexpr int64_t kKeyTile = 64, kRunTokens = 16;
 constexpr int kRuns = 4; ///< runs a key tile
 
-/// A tile's keys and values as f32: run c holds keys [16 c, 16 c + 16) of the tile. Runs outside of
-/// every row's range repeat another one: their scores are computed and masked.
+/// A tile's keys and values, all of type \p element: run c holds keys [16 c, 16 c + 16) of the
+/// tile. Runs outside of every row's range repeat another one: their scores are computed and
+/// masked.
 struct KeyTile {
-  const float *keys[kRuns];   ///< [keySize][16]
-  const float *values[kRuns]; ///< [16][valueStride]
-  int64_t valueStride;
+  const uint8_t *keys[kRuns];   ///< [keySize][16]
+  const uint8_t *values[kRuns]; ///< [16][valueStride]
+  int64_t element, valueStride;
 };
 
 /// The running softmax of the query rows.
@@ -42,8 +43,10 @@ KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile,
   });
   for (int64_t d = 0; d < keySize; ++d) {
     F32x16 key[Runs];
-    unroll<Runs>([&](auto c)
-                     KERNEL_LAMBDA { key[c] = load(tile.keys[first + c] + d * kRunTokens); });
+    unroll<Runs>([&](auto c) KERNEL_LAMBDA {
+      key[c] = loadElements(tile.keys[first + c] + d * kRunTokens * elementBytes(tile.element),
+                            tile.element);
+    });
     unroll<Rows>([&](auto r) KERNEL_LAMBDA {
       const F32x16 a = splat(q[r][d]);
       unroll<Runs>([&](auto c) KERNEL_LAMBDA { score[r][c] = fma(a, key[c], score[r][c]); });
@@ -55,29 +58,33 @@ KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile,
 KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, int64_t lo, int64_t hi,
                               float scale, float softcap) {
   float *p = state.weights + row * kKeyTile;
+  const bool isWhole = lo == 0 && hi == kKeyTile;
   F32x16 score[kRuns], largest = splat(-__builtin_inff());
   unroll<kRuns>([&](auto c) KERNEL_LAMBDA {
-    F32x16 s = load(p + 16 * c) * scale;
+    score[c] = load(p + 16 * c) * scale;
     if (softcap != 0.0f)
-      s = softcap * tanh(s / softcap);
-    I32x16 key = laneIndex() + static_cast<int32_t>(16 * c);
-    auto visible =
-        key >= splatInt(static_cast<int32_t>(lo)) & key < splatInt(static_cast<int32_t>(hi));
-    score[c] = visible ? s : splat(-__builtin_inff());
-    largest = larger(largest, score[c]);
+      score[c] = softcap * tanh(score[c] / softcap);
   });
+  if (!isWhole)
+    unroll<kRuns>([&](auto c) KERNEL_LAMBDA {
+      I32x16 key = laneIndex() + static_cast<int32_t>(16 * c);
+      auto visible =
+          key >= splatInt(static_cast<int32_t>(lo)) & key < splatInt(static_cast<int32_t>(hi));
+      score[c] = visible ? score[c] : splat(-__builtin_inff());
+    });
+  unroll<kRuns>([&](auto c) KERNEL_LAMBDA { largest = larger(largest, score[c]); });
   const float before = state.largest[row], inTile = largestLane(largest);
   const float now = inTile > before ? inTile : before;
   F32x16 sum = load(state.sums + row * kLanes);
   float rescale = 1.0f;
   if (now != before) {
-    rescale = exp(splat(before - now))[0];
+    rescale = exp<true>(splat(before - now))[0];
     sum = sum * rescale;
   }
   state.largest[row] = now;
   state.rescale[row] = rescale;
   unroll<kRuns>([&](auto c) KERNEL_LAMBDA {
-    F32x16 e = exp(score[c] - now);
+    F32x16 e = exp<true>(score[c] - now);
     store(p + 16 * c, e);
     sum = sum + e;
   });
@@ -100,11 +107,13 @@ KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTi
   for (int64_t run = lo / kRunTokens; run * kRunTokens < hi; ++run) {
     const int64_t begin = lo > run * kRunTokens ? lo - run * kRunTokens : 0;
     const int64_t end = smaller(hi - run * kRunTokens, kRunTokens);
-    const float *values = tile.values[run] + column;
+    const int64_t bytes = elementBytes(tile.element);
+    const uint8_t *values = tile.values[run] + column * bytes;
     for (int64_t t = begin; t < end; ++t) {
       F32x16 v[Columns];
-      unroll<Columns>([&](auto c)
-                          KERNEL_LAMBDA { v[c] = load(values + t * tile.valueStride + 16 * c); });
+      unroll<Columns>([&](auto c) KERNEL_LAMBDA {
+        v[c] = loadElements(values + (t * tile.valueStride + 16 * c) * bytes, tile.element);
+      });
       unroll<Rows>([&](auto r) KERNEL_LAMBDA {
         const F32x16 weight = splat(p[r * kKeyTile + run * kRunTokens + t]);
         unroll<Columns>([&](auto c) KERNEL_LAMBDA { acc[r][c] = fma(weight, v[c], acc[r][c]); });
@@ -117,13 +126,13 @@ KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTi
   });
 }
 
-/// One key tile for \p Rows query rows from \p row on, all of which see the keys [lo, hi) of it.
+/// Raw scores of \p Rows query rows from \p row on against the tile, into the rows' weights.
 template <int Rows>
-KERNEL_INLINE void attendRows(const SoftmaxState &state, int64_t row, const float *const (&q)[Rows],
-                              const KeyTile &tile, int64_t keySize, int64_t lo, int64_t hi,
-                              float scale, float softcap) {
-  // Registers at x86-64-v3 hold six accumulators of 16 lanes beside the operands.
-  constexpr int together = Rows >= 3 ? 1 : Rows == 2 ? 2 : 4;
+KERNEL_INLINE void scoreRows(const SoftmaxState &state, int64_t row, const float *const (&q)[Rows],
+                             const KeyTile &tile, int64_t keySize) {
+  // Registers at x86-64-v3 hold six accumulators of 16 lanes beside the operands; fewer than four
+  // would wait for their own multiply-adds.
+  constexpr int together = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
   for (int first = 0; first < kRuns; first += together) {
     F32x16 score[Rows][together];
     scoreRuns<Rows, together>(q, tile, first, keySize, score);
@@ -133,9 +142,13 @@ KERNEL_INLINE void attendRows(const SoftmaxState &state, int64_t row, const floa
       });
     });
   }
-  for (int r = 0; r < Rows; ++r)
-    softmaxRow(state, row + r, lo, hi, scale, softcap);
-  constexpr int columns = Rows == 4 ? 1 : Rows == 1 ? 4 : 2;
+}
+
+/// Adds the values of the keys [lo, hi) to \p Rows rows, weighted by their softmax.
+template <int Rows>
+KERNEL_INLINE void valueRows(const SoftmaxState &state, int64_t row, const KeyTile &tile,
+                             int64_t lo, int64_t hi) {
+  constexpr int columns = Rows >= 4 ? 1 : Rows == 1 ? 4 : 2;
   int64_t column = 0;
   for (; column + 16 * columns <= tile.valueStride; column += 16 * columns)
     addValues<Rows, columns>(state, row, tile, column, lo, hi);

@@ -12,17 +12,20 @@
 namespace llmc::kernel {
 
 /// e^x within 2 ulp; exactly 1 at 0; 0 below -87.33 (where results would be denormal), infinity
-/// above 88.72; NaN for NaN.
-KERNEL_INLINE F32x16 exp(F32x16 x) {
+/// above 88.72; NaN for NaN. \p NonPositive promises x <= 0 or NaN: the same bits with less work.
+template <bool NonPositive = false> KERNEL_INLINE F32x16 exp(F32x16 x) {
   // Adding 1.5 * 2^23 rounds to an integer in the low bits, without a conversion that would be
   // undefined for NaN.
   const float magic = 12582912.0f;
   F32x16 shifted = fma(x, splat(1.44269504f), splat(magic));
   F32x16 n = shifted - magic;
-  // Above 127 the factor 2^n would not be a float: the polynomial takes up to ln 2 more instead.
-  auto tooLarge = n > splat(127.0f);
-  n = tooLarge ? splat(127.0f) : n;
-  U32x16 exponent = tooLarge ? (U32x16)(127) : asBits(shifted) - 0x4b400000u;
+  U32x16 exponent = asBits(shifted) - 0x4b400000u;
+  if constexpr (!NonPositive) {
+    // Above 127 the factor 2^n would not be a float: the polynomial takes up to ln 2 more instead.
+    auto tooLarge = n > splat(127.0f);
+    n = tooLarge ? splat(127.0f) : n;
+    exponent = tooLarge ? (U32x16)(127) : exponent;
+  }
   F32x16 r = fma(n, splat(-0.693359375f), x);
   r = fma(n, splat(2.12194440e-4f), r);
   // e^r = 1 + r + r^2 q(r), |r| <= ln(2)/2: q within 6.5e-8.
@@ -33,7 +36,9 @@ KERNEL_INLINE F32x16 exp(F32x16 x) {
   F32x16 y = fma(q, r * r, r) + 1.0f;
   y = y * asFloat((exponent + 127u) << 23);
   y = x < splat(-87.33654f) ? splat(0.0f) : y;
-  return x > splat(88.72283f) ? splat(__builtin_inff()) : y;
+  if constexpr (!NonPositive)
+    y = x > splat(88.72283f) ? splat(__builtin_inff()) : y;
+  return y;
 }
 
 /// tanh x within 2 ulp.
@@ -46,7 +51,7 @@ KERNEL_INLINE F32x16 tanh(F32x16 x) {
   p = fma(p, u, splat(1.3332769737e-1f));
   p = fma(p, u, splat(-3.33333289441e-1f));
   F32x16 small = fma(p * u, x, x);
-  F32x16 t = exp(-2.0f * a);
+  F32x16 t = exp<true>(-2.0f * a);
   F32x16 large = 1.0f - (2.0f * t) / (1.0f + t);
   U32x16 sign = asBits(x) & 0x80000000u;
   return a < splat(0.625f) ? small : asFloat(asBits(large) | sign);
@@ -68,7 +73,7 @@ KERNEL_INLINE F32x16 gelu(F32x16 x) {
   p = fma(p, t, splat(0.148328563199f));
   p = fma(p, t, splat(0.170701044727f));
   p = fma(p, t, splat(0.169189811422f));
-  F32x16 tail = 0.5f * (t * p) * exp(-0.5f * (x * x));
+  F32x16 tail = 0.5f * (t * p) * exp<true>(-0.5f * (x * x));
   F32x16 y = x * tail;
   return x < splat(0.0f) ? y : x - y;
 }

@@ -182,14 +182,14 @@ TEST_P(AttentionShapes, MatchesReferenceAndIsInvariant) {
   const std::vector<Span> whole = {{0, 0, 150}, {1, 0, 65}, {2, 0, 17}, {3, 0, 1}};
   std::vector<Outputs> perLevel;
   for (CpuLevel level : runnableLevels()) {
-    CompiledKernel tile8 = compile(shape, level, 8), tile16 = compile(shape, level, 16);
-    Outputs base = attend(tile8, s, whole, 16, 8);
+    CompiledKernel kernel = compile(shape, level, 16);
+    Outputs base = attend(kernel, s, whole, 16, 8);
     expectReference(s, base, 2e-5);
-    EXPECT_EQ(attend(tile8, s, whole, 64, 8, 3), base) << "block size, task split";
-    EXPECT_EQ(attend(tile16, s, whole, 16, 16), base) << "query tile";
+    EXPECT_EQ(attend(kernel, s, whole, 64, 8, 3), base) << "block size, task split";
+    EXPECT_EQ(attend(kernel, s, whole, 16, 16), base) << "query tile";
     // Decode steps and odd chunks, mixed with other sequences.
     for (Span span : {Span{0, 149, 150}, {0, 63, 64}, {0, 64, 65}, {0, 128, 129}, {0, 70, 93}}) {
-      Outputs part = attend(tile8, s, {{2, 3, 9}, span, {1, 64, 65}}, 16, 8);
+      Outputs part = attend(kernel, s, {{2, 3, 9}, span, {1, 64, 65}}, 16, 8);
       for (const auto &[where, out] : part)
         ASSERT_EQ(out, base[where]) << "position " << where.second;
     }

@@ -90,9 +90,9 @@ TEST(CpuObject, DumpsEveryPhase) {
   EXPECT_NE(phases["mlir"].find("llvm.func @k_gemm"), std::string::npos);
   EXPECT_NE(phases["mlir"].find("scf.for"), std::string::npos);
   EXPECT_NE(phases["llvm"].find("llmc_kernel_gemm"), std::string::npos);
-  EXPECT_EQ(phases["llvm-opt"].find("call void @llmc_kernel"), std::string::npos) << "not inlined";
+  // Everything is inlined: what isn't was not specialised either.
+  EXPECT_EQ(phases["asm"].find("\tcall"), std::string::npos);
   EXPECT_NE(phases["asm"].find("vpdpbusd"), std::string::npos);
-  EXPECT_EQ(phases["asm"].find("fma@"), std::string::npos);
 }
 
 /// The same bits at every optimisation level.
