@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.25)
 # libllmrt.so exports llmrt_* only and is under 3 MB stripped.
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols RESULT_VARIABLE failed)
 if(failed)

@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.25)
 # Installs the runtime to a folder, moves that, and builds the examples against it from outside.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE failed OUTPUT_VARIABLE out ERROR_VARIABLE out)
