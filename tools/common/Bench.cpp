@@ -143,14 +143,14 @@ public:
     for (int64_t n : options_.prompts)
       LLMRT_RETURN_IF_ERROR(prefill(*engine, n));
     if (options_.newTokens > 0)
-      LLMRT_RETURN_IF_ERROR(decode(*engine, 1));
+      LLMRT_RETURN_IF_ERROR(decode(*engine, 1, "decode"));
     threads = static_cast<CpuExecutor &>(engine->executor()).threads();
     level = static_cast<CpuExecutor &>(engine->executor()).level();
     engine.reset(); // its threads and memory, before the next
     for (int64_t batch : options_.batches) {
       LLMRT_ASSIGN_OR_RETURN(auto batched, makeEngine(batch));
       LLMRT_ASSIGN_OR_RETURN(unused, timeRequests(*batched, prompts_, batch, depth(), 2));
-      LLMRT_RETURN_IF_ERROR(decode(*batched, batch));
+      LLMRT_RETURN_IF_ERROR(decode(*batched, batch, "batch" + std::to_string(batch)));
     }
     return Status::ok();
   }
@@ -191,7 +191,7 @@ private:
     return Status::ok();
   }
 
-  Status decode(Engine &engine, int64_t batch) {
+  Status decode(Engine &engine, int64_t batch, std::string key) {
     std::vector<double> speeds;
     for (int64_t i = 0; i < std::max<int64_t>(1, options_.repetitions); ++i) {
       LLMRT_ASSIGN_OR_RETURN(Speed speed,
@@ -202,8 +202,7 @@ private:
         "decode " + std::to_string(options_.newTokens) + " at depth " + std::to_string(depth());
     if (batch > 1)
       test += ", " + std::to_string(batch) + " at once";
-    rows.push_back({batch == 1 ? "decode" : "batch" + std::to_string(batch), test, median(speeds),
-                    decodeRoofline(batch)});
+    rows.push_back({std::move(key), test, median(speeds), decodeRoofline(batch)});
     return Status::ok();
   }
 

@@ -178,13 +178,13 @@ TEST(Bench, JsonHasAFigureForEachTest) {
   options.prompts = {16, 200};
   options.newTokens = 20;
   options.depth = 30;
-  options.batches = {2, 5};
+  options.batches = {1, 2, 5};
   options.threads = 2;
   options.json = true;
   std::ostringstream out, err;
   ASSERT_EQ(benchMain(file.path(), options, out, err), 0) << err.str();
   auto json = nlohmann::json::parse(out.str());
-  for (const char *key : {"prefill16", "prefill200", "decode", "batch2", "batch5", "load_s"})
+  for (const char *key : {"prefill16", "prefill200", "decode", "batch1", "batch2", "batch5", "load_s"})
     EXPECT_GT(json[key].get<double>(), 0) << key;
   EXPECT_EQ(json["threads"], 2);
   options.json = false;
