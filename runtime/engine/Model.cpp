@@ -48,8 +48,6 @@ Result<int32_t> Model::sampledVocabulary() const {
 Result<std::vector<int32_t>> Model::encodePrompt(std::string_view text) const {
   LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
   LLMRT_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer->encode(text));
-  if (ids.empty() && tokenizer->bosId() && text.empty() && tokenizer->addsPrefix())
-    ids.push_back(*tokenizer->bosId());
   if (ids.empty())
     return invalidArgument("the prompt is empty, and this model has no token to begin a text with");
   return ids;

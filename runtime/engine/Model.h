@@ -39,8 +39,8 @@ public:
   Result<std::shared_ptr<const Tokenizer>> tokenizer() const;
   /// Ids that may be drawn: those that the tokenizer has, or every row of the logits.
   Result<int32_t> sampledVocabulary() const;
-  /// Text of a prompt to ids; an empty text gives the beginning token where the model has one and
-  /// an error otherwise.
+  /// Text of a prompt to ids; an empty text gives the beginning token where the tokenizer puts
+  /// one, and an error otherwise.
   Result<std::vector<int32_t>> encodePrompt(std::string_view text) const;
   /// The conversation as the model's own template writes it, to be encoded by encodeChat.
   Result<std::string> applyChatTemplate(const std::vector<ChatMessage> &messages,
