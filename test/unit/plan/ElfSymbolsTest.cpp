@@ -43,10 +43,13 @@ TEST(ElfSymbols, RefusesWhatAModuleNeverHolds) {
 }
 
 TEST(ElfSymbols, DataIsNoKernel) {
-  std::vector<uint8_t> bytes = readFile(LLMC_TEST_MODULES "/data.so");
-  auto symbols = ElfSymbols::read(bytes);
-  ASSERT_TRUE(symbols.isOk()) << symbols.status().message();
-  EXPECT_FALSE(symbols->hasFunction("logits_f32_n20"));
+  for (const char *path : {LLMC_TEST_MODULES "/data.so", LLMC_TEST_MODULES "/data_function.so"}) {
+    std::vector<uint8_t> bytes = readFile(path);
+    auto symbols = ElfSymbols::read(bytes);
+    ASSERT_TRUE(symbols.isOk()) << symbols.status().message();
+    EXPECT_TRUE(symbols->hasFunction("embed_f32_d8"));
+    EXPECT_FALSE(symbols->hasFunction("logits_f32_n20")) << path;
+  }
 }
 
 TEST(ElfSymbols, AModuleWithoutAKernelIsNamed) {

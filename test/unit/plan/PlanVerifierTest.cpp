@@ -121,6 +121,14 @@ const Case kCases[] = {
     {"WeightMin", "no format for", [](auto &h) { h.weights[1]->format->min = fbs::ElementType::U8; }},
     {"WeightOutside", "outside segment", [](auto &h) { h.weights[2]->offset += 4096; }},
     {"WeightOffsetOverflow", "outside segment", [](auto &h) { h.weights[2]->offset = ~0ull << 6; }},
+    {"WeightSizeOverflow", "outside segment",
+     [](auto &h) { // the format allows it; only the segment doesn't
+       fbs::WeightT &w = *h.weights[2];
+       *w.format = fbs::WeightFormatT();
+       w.format->element = fbs::ElementType::U8;
+       w.rows = w.size = ~0ull - 63;
+       w.columns = 1;
+     }},
     {"WeightOverlap", "overlaps", [](auto &h) { h.weights[2]->offset -= 64; }},
     // arena
     {"SlotNoSize", "arena_slots[0]", [](auto &h) { h.arena_slots[0]->size.reset(); }},
@@ -216,7 +224,7 @@ const Case kCases[] = {
        command(h, "lm_head").bindings[0] = fbs::Binding(fbs::BindingKind::Buffer, 0);
      }},
     {"GemmTasks", "has tasks 2, not 1", [](auto &h) { *command(h, "lm_head").tasks = fbs::Affine(1, 0, 0, 0, 0); }},
-    {"GemmGluTiles", "of 'w', which has 1024", [](auto &h) { constant(h, 5, "n").value = 34, constant(h, 5, "glu").value = 1; }},
+    {"GemmGluTiles", "touches 2048 bytes of 'w', which has 1024", [](auto &h) { constant(h, 5, "n").value = 34, constant(h, 5, "glu").value = 1; }},
     {"AttentionWidth", "of 'q', which has 32 a token", [](auto &h) { constant(h, 3, "heads").value = 3; }},
     {"AttentionTasks", "has tasks 1 a tile, not 1 a token", [](auto &h) { *command(h, "layers.0.attention").tasks = fbs::Affine(0, 1, 0, 0, 0); }},
     {"AppendAnglesMissing", "takes 3 bindings for its constants, not 2", [](auto &h) { constant(h, 2, "rotary").value = 4; }},

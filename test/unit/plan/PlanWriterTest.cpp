@@ -167,6 +167,16 @@ TEST(PlanWriter, AHeadAboveItsReserveMovesTheSegments) {
   EXPECT_EQ(readFile(folder / "m.plan"), readFile(folder / "n.plan"));
 }
 
+TEST(PlanWriter, AHeadsSizeDoesNotDependOnItsNumbers) {
+  TestPlan p = makeTestPlan();
+  buildPlanImage(p.head, p.segments);
+  uint64_t size = PlanWriter::headBytes(p.head);
+  for (auto &s : p.head.segments)
+    s->offset = s->checksum = 0;
+  p.head.limits->max_tokens = 0;
+  EXPECT_EQ(PlanWriter::headBytes(p.head), size);
+}
+
 TEST(PlanWriter, NothingIsLeftWhenItIsAbandoned) {
   TemporaryFolder folder;
   {

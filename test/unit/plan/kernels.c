@@ -15,6 +15,8 @@ KERNEL(append_f16)
 KERNEL(attention_f16)
 #ifdef WITH_DATA
 VISIBLE int64_t logits_f32_n20 = 1;
+#elif defined(WITH_FUNCTION_IN_DATA)
+__asm__(".data\n.globl logits_f32_n20\n.type logits_f32_n20, @function\nlogits_f32_n20: .quad 1\n.text");
 #elif !defined(WITHOUT_LOGITS)
 KERNEL(logits_f32_n20)
 #endif
