@@ -56,6 +56,8 @@ private:
   /// Dumps the module where --dump-ir asks for it; true when --emit stops here.
   Result<bool> afterPhase(Phase phase);
   Status compileKernels(plan::ProgramOp program, PlanExtras &extras);
+  /// Measures what the search for 4-bit scales needs to know.
+  Status calibrate();
   Status failure(llvm::StringRef fallback) {
     return llmrt::invalidFile(diagnostics.error(fallback));
   }
@@ -66,6 +68,8 @@ private:
   MLIRContext context;
   DiagnosticCollector diagnostics;
   ImportedModel model;
+  ModelFiles files;
+  ColumnImportance importance;
   std::vector<SourceHash> sources;
 };
 
@@ -185,6 +189,27 @@ Status Compilation::compileKernels(plan::ProgramOp program, PlanExtras &extras) 
   return Status::ok();
 }
 
+Status Compilation::calibrate() {
+  CalibrationOptions run;
+  run.threads = jobs();
+  run.readable = [this](Value weight) { return readableWeight(weight, files); };
+  bool begun = false;
+  run.progress = [&](uint64_t done, uint64_t all) {
+    if (!std::exchange(begun, true))
+      progress.begin("calibration", all);
+    progress.advance(1);
+  };
+  Result<ColumnImportance> measured = measureImportance(*model.module, run);
+  if (measured)
+    importance = std::move(*measured);
+  else if (measured.status().code() == llmrt::StatusCode::Unsupported)
+    emitRemark(model.module->getLoc())
+        << "quantized without a measurement of the inputs: " << measured.status().message();
+  else
+    return measured.status();
+  return Status::ok();
+}
+
 Status Compilation::run() {
   LLMRT_RETURN_IF_ERROR(check());
   if (!options.dumpDir.empty())
@@ -200,9 +225,24 @@ Status Compilation::run() {
   Status phaseStatus;
   progress.begin("passes");
   LogicalResult ran = runPipeline(*model.module, options, last, [&](Phase phase) {
+    if (phase == Phase::Raise) {
+      // From here on the module is of the llm dialect and names its files.
+      nameModel(*model.module, options.model);
+      phaseStatus = limitContext(*model.module, options.maxModelLen);
+      if (!phaseStatus)
+        return LogicalResult::failure();
+      Result<ModelFiles> opened = openModelFiles(*model.module, options.model);
+      phaseStatus = opened.status();
+      if (!opened)
+        return LogicalResult::failure();
+      files = std::move(*opened);
+    }
     Result<bool> stopped = afterPhase(phase);
     phaseStatus = stopped.status();
-    return success(stopped.isOk());
+    if (phaseStatus.isOk() && phase == Phase::Raise && last == Phase::Plan &&
+        options.emitPhase.empty() && options.quantization == "int4")
+      phaseStatus = calibrate();
+    return success(phaseStatus.isOk());
   });
   LLMRT_RETURN_IF_ERROR(phaseStatus);
   if (failed(ran))
@@ -213,19 +253,20 @@ Status Compilation::run() {
   plan::ProgramOp program = *model.module->getOps<plan::ProgramOp>().begin();
   // Hashing the sources only waits for the disk and one core: beside the kernels.
   std::future<Result<std::vector<SourceHash>>> hashes =
-      std::async(std::launch::async, [&] { return hashSources(model.files); });
+      std::async(std::launch::async, [&] { return hashSources(files); });
   PlanExtras extras;
   LLMRT_RETURN_IF_ERROR(compileKernels(program, extras));
   LLMRT_ASSIGN_OR_RETURN(sources, hashes.get());
   extras.provenance = makeProvenance(sources, options);
   fillText(model.text, extras);
+  extras.importance = std::move(importance);
   for (plan::KernelOp kernel : program.getOps<plan::KernelOp>())
     if (auto flag = kernel.getConstants().getAs<IntegerAttr>("x_int8"); flag && flag.getInt())
       extras.activations = llmrt::fbs::ElementType::I8;
 
   EmitOptions emit;
   emit.threads = jobs();
-  return writePlan(program, model.files, extras, options.output, emit, progress);
+  return writePlan(program, files, extras, options.output, emit, progress);
 }
 
 Status llmc::compileModel(const CompileOptions &options, Progress &progress,

@@ -2,6 +2,9 @@
 
 #include "compiler/driver/ImportModel.h"
 #include "compiler/driver/Driver.h"
+#include "compiler/import/gguf/GgufImport.h"
+#include "compiler/import/huggingface/FolderText.h"
+#include "compiler/import/huggingface/HuggingFaceImport.h"
 #include "compiler/import/onnx/Import.h"
 #include "dialects/llm/LlmDialect.h"
 #include "mlir/Parser/Parser.h"
@@ -43,24 +46,69 @@ Result<ModelKind> llmc::modelKind(const std::string &path) {
                                        "file or a Hugging Face folder");
 }
 
-/// Maps the files that the module names, beside the model.
-static Result<ModelFiles> openFiles(ModuleOp module, const std::string &folder) {
+/// The folder that a model's files are in.
+static std::string modelFolder(const std::string &model) {
+  std::error_code error;
+  if (fs::is_directory(model, error))
+    return model;
+  std::string folder = fs::path(model).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+Result<ModelFiles> llmc::openModelFiles(ModuleOp module, const std::string &model) {
   std::vector<std::string> names;
   if (auto files = module->getAttrOfType<ArrayAttr>(llm::kFilesAttr))
     for (Attribute name : files)
       names.push_back(cast<StringAttr>(name).str());
-  return ModelFiles::open(folder, names);
+  return ModelFiles::open(modelFolder(model), names);
+}
+
+Status llmc::limitContext(ModuleOp module, int64_t maxModelLen) {
+  NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(llm::kModelAttr));
+  auto known = dyn_cast_or_null<IntegerAttr>(entries.get("max_context"));
+  int64_t limit = known ? known.getInt() : 0;
+  // A graph with tables of cosines and sines ends where they end, whatever a configuration says.
+  int64_t tables = INT64_MAX;
+  module.walk([&](llm::RopeGatherOp op) { tables = std::min(tables, llm::dim(op.getCos(), 0)); });
+  if (limit > 0)
+    limit = std::min(limit, tables);
+  else if (tables != INT64_MAX)
+    limit = tables;
+  if (maxModelLen && limit > 0 && maxModelLen > limit)
+    return llmrt::invalidArgument("--max-model-len " + std::to_string(maxModelLen) +
+                                  " is more than the model's context of " + std::to_string(limit) +
+                                  " tokens");
+  if (limit <= 0 && !maxModelLen)
+    emitRemark(module.getLoc()) << "the model does not say how long its context is; taking "
+                                << kDefaultContext << " tokens (--max-model-len sets it)";
+  int64_t chosen = maxModelLen ? maxModelLen : limit > 0 ? limit : kDefaultContext;
+  entries.set("max_context", Builder(module.getContext()).getI64IntegerAttr(chosen));
+  module->setAttr(llm::kModelAttr, entries.getDictionary(module.getContext()));
+  return Status::ok();
+}
+
+void llmc::nameModel(ModuleOp module, const std::string &path) {
+  fs::path normal = fs::absolute(path).lexically_normal();
+  if (!normal.has_filename())
+    normal = normal.parent_path();
+  std::string name = fs::is_directory(normal) ? normal.filename().string() : normal.stem().string();
+  if (name == "model") // what exporters call every model
+    name = normal.parent_path().filename().string();
+  NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(llm::kModelAttr));
+  for (auto [key, value] :
+       {std::pair<StringRef, StringRef>{"name", name}, {"architecture", "decoder"}})
+    if (auto known = dyn_cast_or_null<StringAttr>(entries.get(key));
+        !known || known.getValue().empty())
+      entries.set(key, StringAttr::get(module.getContext(), value));
+  module->setAttr(llm::kModelAttr, entries.getDictionary(module.getContext()));
 }
 
 Result<ImportedModel> llmc::importModel(const CompileOptions &options, MLIRContext &context,
                                         DiagnosticCollector &diagnostics) {
   LLMRT_ASSIGN_OR_RETURN(ModelKind kind, modelKind(options.model));
   ImportedModel result;
-  std::string folder = kind == ModelKind::HuggingFace
-                           ? options.model
-                           : fs::path(options.model).parent_path().string();
-  if (folder.empty())
-    folder = ".";
+  // What the model itself says about text, unless another tokenizer is given.
+  ImportedText *ownText = options.tokenizer.empty() ? &result.text : nullptr;
   switch (kind) {
   case ModelKind::Onnx:
     result.module = importOnnx(options.model, &context);
@@ -69,11 +117,18 @@ Result<ImportedModel> llmc::importModel(const CompileOptions &options, MLIRConte
     result.module = parseSourceFile<ModuleOp>(options.model, &context);
     break;
   case ModelKind::Gguf:
+    result.module = importGguf(options.model, &context, ownText);
+    break;
   case ModelKind::HuggingFace:
+    result.module = importHuggingFace(options.model, &context, ownText);
     break;
   }
   if (!result.module)
     return llmrt::invalidFile(diagnostics.error("the model could not be imported"));
-  LLMRT_ASSIGN_OR_RETURN(result.files, openFiles(*result.module, folder));
+  if (!ownText) {
+    LLMRT_ASSIGN_OR_RETURN(result.text, readFolderText(options.tokenizer));
+  } else if (kind == ModelKind::Onnx) { // what lies beside the graph
+    LLMRT_ASSIGN_OR_RETURN(result.text, readFolderText(modelFolder(options.model)));
+  }
   return result;
 }

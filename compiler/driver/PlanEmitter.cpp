@@ -23,6 +23,7 @@ struct WeightTask {
   WeightView view;
   WeightFormat format;
   uint64_t rows, columns, offset, size;
+  std::span<const float> importance; ///< of the columns, or empty
 };
 
 /// Tiles that one thread takes at a time: enough to amortise the hand-out, few enough that memory
@@ -72,8 +73,8 @@ private:
     } else {
       values.resize((last - first) * task.columns);
       LLMRT_RETURN_IF_ERROR(task.view.readRows(first, last, values.data()));
-      LLMRT_RETURN_IF_ERROR(
-          quantizeRows(task.format, values.data(), last - first, task.columns, quantized));
+      LLMRT_RETURN_IF_ERROR(quantizeRows(task.format, values.data(), last - first, task.columns,
+                                         quantized, task.importance));
     }
     for (uint64_t row = first, tile = 0; row < last; row += kTileRows, ++tile) {
       std::vector<QuantizedRow> rows;
@@ -142,8 +143,12 @@ Status llmc::writePlan(plan::ProgramOp program, const ModelFiles &files, const P
   for (plan::WeightOp op : program.getOps<plan::WeightOp>()) {
     const fbs::WeightT &weight = *head->weights[index++];
     LLMRT_ASSIGN_OR_RETURN(WeightView view, readableWeight(op.getSource(), files));
+    std::span<const float> importance;
+    if (auto known = extras.importance.find(view.name());
+        known != extras.importance.end() && known->second.size() == weight.columns)
+      importance = known->second;
     tasks.push_back({std::move(view), weightFormat(op.getFormatAttr()), weight.rows, weight.columns,
-                     weight.offset, weight.size});
+                     weight.offset, weight.size, importance});
     size = std::max(size, weight.offset + weight.size);
     values += weight.rows * weight.columns;
   }

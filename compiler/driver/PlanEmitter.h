@@ -2,6 +2,7 @@
 #ifndef LLMC_COMPILER_DRIVER_PLANEMITTER_H
 #define LLMC_COMPILER_DRIVER_PLANEMITTER_H
 
+#include "compiler/calibrate/Calibrate.h"
 #include "compiler/driver/Progress.h"
 #include "compiler/driver/WeightExpression.h"
 #include "dialects/plan/PlanDialect.h"
@@ -25,6 +26,7 @@ struct PlanExtras {
   llmrt::fbs::TextT text;
   llmrt::fbs::ProvenanceT provenance;
   llmrt::fbs::ElementType activations = llmrt::fbs::ElementType::F32;
+  ColumnImportance importance; ///< weighs the errors of 4-bit weights; may be empty
 };
 
 struct EmitOptions {

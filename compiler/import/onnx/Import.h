@@ -20,7 +20,8 @@ struct OnnxImportOptions {
 /// verifies. Arguments and results carry `graph.name` and `graph.dims`; the module carries
 /// `graph.model`, a dictionary with `producer`, `ir_version`, `opset` and, from the JSON files
 /// beside the model (genai_config.json, config.json, generation_config.json), `max_context` and
-/// `eos_ids` where they say so. Large tensors stay in their files as `graph.weight`.
+/// `eos_ids` where they say so. Large tensors stay in their files as `graph.weight`, named relative to the
+/// folder in the module's `graph.folder`.
 ///
 /// A failure is one diagnostic that names the file, the node where there is one, the reason and
 /// what would work; the result is null then. Nothing outside the model's folder is opened.

@@ -312,6 +312,8 @@ OwningOpRef<ModuleOp> Importer::run() {
   llvm::sort(opsets, [](NamedAttribute a, NamedAttribute b) {
     return a.getName().getValue() < b.getName().getValue();
   });
+  StringRef folder = llvm::sys::path::parent_path(path);
+  module->getOperation()->setAttr(graph::kFolderAttr, builder.getStringAttr(folder));
   module->getOperation()->setAttr(
       "graph.model",
       builder.getDictionaryAttr(

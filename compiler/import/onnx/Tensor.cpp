@@ -13,9 +13,9 @@ using llvm::Expected;
 using llvm::StringRef;
 using llvm::Twine;
 
-TensorReader::TensorReader(std::string path, llvm::ArrayRef<uint8_t> model)
+TensorReader::TensorReader(StringRef path, llvm::ArrayRef<uint8_t> model)
     : model(model), folder(llvm::sys::path::parent_path(path)) {
-  paths.push_back(std::move(path));
+  names.push_back(llvm::sys::path::filename(path).str());
 }
 
 /// Number of the typed field that holds elements of \p type; 0 for an unknown type.
@@ -115,9 +115,9 @@ Expected<unsigned> TensorReader::open(StringRef location) {
   if (head == "version https://git-lfs")
     return malformed(file->path() +
                      " is a Git LFS pointer, not data; fetch it with `git lfs pull`");
-  paths.push_back(file->path());
+  names.push_back(location.str());
   external.push_back(std::move(*file));
-  unsigned index = static_cast<unsigned>(paths.size() - 1);
+  unsigned index = static_cast<unsigned>(names.size() - 1);
   locations[location] = index;
   return index;
 }

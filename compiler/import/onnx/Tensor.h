@@ -40,14 +40,14 @@ private:
 class TensorReader {
 public:
   /// \p model is the mapped file at \p path; external data is looked for in its folder only.
-  TensorReader(std::string path, llvm::ArrayRef<uint8_t> model);
+  TensorReader(llvm::StringRef path, llvm::ArrayRef<uint8_t> model);
 
   /// Errors name the tensor and what is wrong: a size that is not that of its shape, external
   /// data that is missing, too short or outside the model's folder, strings.
   llvm::Expected<TensorData> read(const TensorView &tensor);
 
-  /// Paths of the files that tensors were found in; the first is the model.
-  llvm::ArrayRef<std::string> files() const { return paths; }
+  /// The files that tensors were found in, relative to the model's folder; the first is the model.
+  llvm::ArrayRef<std::string> files() const { return names; }
 
 private:
   llvm::Expected<TensorData> readExternal(const TensorView &tensor, uint64_t size);
@@ -56,9 +56,9 @@ private:
 
   llvm::ArrayRef<uint8_t> model;
   std::string folder;
-  std::vector<std::string> paths;
-  std::vector<MappedFile> external;    ///< external[i] is mapped from paths[i + 1]
-  llvm::StringMap<unsigned> locations; ///< index of paths by the location that tensors give
+  std::vector<std::string> names;
+  std::vector<MappedFile> external;    ///< external[i] is mapped from names[i + 1]
+  llvm::StringMap<unsigned> locations; ///< index of names by the location that tensors give
 };
 
 } // namespace llmc::onnx
