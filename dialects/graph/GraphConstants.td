@@ -28,9 +28,9 @@ def Graph_ConstantOp : Graph_Op<"constant", [ConstantLike, AllTypesMatch<["value
 def Graph_WeightOp : Graph_Op<"weight"> {
   let summary = "a tensor that stays in its file";
   let description = [{
-    `bytes` bytes of `file` from `offset` on, row-major and little-endian, in the element type of the result (4-bit
-    integers packed two a byte, low nibble first, with no padding between rows). `name` is the tensor's name in the
-    model. The importer has checked that the extent lies inside the file and fits the type.
+    `bytes` bytes of `file` (relative to the module's `graph.folder`) from `offset` on, row-major and little-endian, in
+    the element type of the result (4-bit integers packed two a byte, low nibble first, with no padding between rows).
+    `name` is the tensor's name in the model. The importer has checked that the extent lies inside the file and fits the type.
 
     ```mlir
     %w = graph.weight "model.norm.weight" in "model.onnx.data" at 4096 bytes 2304 : tensor<576xf32>

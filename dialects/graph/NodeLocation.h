@@ -9,6 +9,9 @@
 
 namespace llmc::graph {
 
+/// Module attribute: the folder of the model file, which the `file` of a graph.weight is relative to.
+inline constexpr llvm::StringLiteral kFolderAttr = "graph.folder";
+
 /// The location of node number `index` of `file`: loc("name"("opType"("file":index:0))).
 mlir::Location nodeLocation(mlir::MLIRContext *context, llvm::StringRef file, unsigned index,
                             llvm::StringRef opType, llvm::StringRef name);

@@ -1,8 +1,10 @@
 #include "compiler/passes/raise/HostArray.h"
 
+#include "dialects/graph/NodeLocation.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include <cmath>
 
 using namespace mlir;
@@ -141,8 +143,13 @@ HostArrayRef llmc::raise::readWeight(graph::WeightOp weight, int64_t maxElements
   auto type = dyn_cast<RankedTensorType>(weight.getType());
   if (!type || !type.hasStaticShape() || !countElements(type.getShape(), maxElements))
     return nullptr;
-  auto buffer =
-      llvm::MemoryBuffer::getFileSlice(weight.getFile(), weight.getBytes(), weight.getOffset());
+  // Files are named relative to the folder of the model that was imported.
+  llvm::SmallString<128> path;
+  if (auto module = weight->getParentOfType<ModuleOp>())
+    if (auto folder = module->getAttrOfType<StringAttr>(graph::kFolderAttr))
+      path = folder.getValue();
+  llvm::sys::path::append(path, weight.getFile());
+  auto buffer = llvm::MemoryBuffer::getFileSlice(path, weight.getBytes(), weight.getOffset());
   if (!buffer || (*buffer)->getBufferSize() != static_cast<size_t>(weight.getBytes()))
     return nullptr;
   Type element = type.getElementType();
