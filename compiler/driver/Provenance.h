@@ -12,9 +12,6 @@ namespace llmc {
 /// Reads all of \p files.
 llmrt::Result<std::vector<SourceHash>> hashSources(const ModelFiles &files);
 
-/// SHA-256 (FIPS 180-4) of \p bytes, hexadecimal.
-std::string sha256Hex(std::span<const uint8_t> bytes);
-
 /// Compiler version, sources and options: nothing of the host, and no time.
 llmrt::fbs::ProvenanceT makeProvenance(const std::vector<SourceHash> &sources,
                                        const CompileOptions &options);

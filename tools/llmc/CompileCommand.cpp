@@ -24,11 +24,13 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
   command.add_option("--quantization", options.quantization, "The same by name")
       ->check(CLI::IsMember({"none", "int8", "int4"}))
       ->group(group);
-  command
-      .add_option("--activations", options.activations,
-                  "How integer weights see their inputs: int8 (fast, the default) or f32")
-      ->check(CLI::IsMember({"auto", "f32", "int8"}))
-      ->group(group);
+  // `run` has the flag already: a plan that was compiled otherwise is refused.
+  if (!command.get_option_no_throw("--activations"))
+    command
+        .add_option("--activations", options.activations,
+                    "How integer weights see their inputs: int8 (fast, the default) or f32")
+        ->check(CLI::IsMember({"auto", "f32", "int8"}))
+        ->group(group);
   command
       .add_option("--kv-cache-dtype", options.kvCacheDtype, "Element of the KV cache (auto: f16)")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))

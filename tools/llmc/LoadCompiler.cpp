@@ -1,9 +1,12 @@
 //===- LoadCompiler.cpp - the compiler, when it is needed -----------------------------------===//
 
 #include "tools/llmc/LoadCompiler.h"
+#include "compiler/cache/CompileCache.h"
 
 #include <dlfcn.h>
 #include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
 
 using namespace llmc;
 using llmrt::Status;
@@ -29,4 +32,22 @@ Status tools::compile(const CompileOptions &options, CompileReport &report) {
   Status status;
   entry(options, report, status);
   return status;
+}
+
+/// Changes with every build of the compiler: its version, and the library's size and time.
+static std::string compilerId() {
+  struct stat s = {};
+  stat(libraryPath().c_str(), &s);
+  return "llmc " LLMC_VERSION " " + std::to_string(s.st_size) + " " +
+         std::to_string(s.st_mtim.tv_sec) + "." + std::to_string(s.st_mtim.tv_nsec);
+}
+
+llmrt::Result<std::string> tools::planOf(const std::string &modelOrPlan, CompileOptions options) {
+  char magic[8] = {};
+  std::ifstream(modelOrPlan, std::ios::binary).read(magic, sizeof magic);
+  if (std::string_view(magic, 8) == "LLMPLAN1" || modelOrPlan.ends_with(".plan"))
+    return modelOrPlan;
+  LLMRT_ASSIGN_OR_RETURN(std::string folder, CompileCache::defaultFolder());
+  options.model = modelOrPlan;
+  return CompileCache(folder, compilerId()).planFor(std::move(options), compile);
 }
