@@ -45,7 +45,8 @@ NextFn iterate(Session &session, const Value &v) {
       if (at >= s->text.size())
         return false;
       unsigned size = decodeAt(s->text, at).size;
-      out = session.makeString(std::string_view(s->text).substr(at, size), s->markup);
+      out = session.makeString(
+          std::string_view(s->text).substr(at, size)); // never HTML, as in Python
       at += size;
       return true;
     };

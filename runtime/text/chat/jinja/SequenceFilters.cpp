@@ -148,8 +148,10 @@ Value last(Evaluator &ev, const Value &input, Args &args) {
   } else {
     if (!input.isString() && !input.isSequence() && !input.is(Kind::Range) && !input.isUndefined())
       ev.session.fail(std::string("last() needs a sequence, not a ") + typeName(input));
-    if (Int n = lengthOf(ev.session, input); n > 0)
-      return itemAt(ev.session, input, n - 1);
+    if (Int n = lengthOf(ev.session, input); n > 0) {
+      Value item = itemAt(ev.session, input, n - 1);
+      return item.isString() && input.isString() ? ev.session.makeString(item.text()) : item;
+    }
   }
   return ev.session.undefinedHint("no last item: the sequence was empty");
 }
