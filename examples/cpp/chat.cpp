@@ -19,9 +19,7 @@ int main(int argc, char **argv) {
 
     for (std::string line; std::cout << "> " << std::flush, std::getline(std::cin, line);) {
       conversation.push_back({"user", line});
-      // The template's control tokens count as tokens; the model's own beginning is in it.
-      std::vector<int32_t> prompt =
-          plan.tokenize(plan.applyChatTemplate(conversation), LLMRT_TOKENIZE_PARSE_SPECIAL);
+      std::vector<int32_t> prompt = plan.encodeChat(conversation);
       std::string answer;
       engine.generate(prompt, llmrt::Options(plan).maxNewTokens(512), [&](std::string_view text) {
         answer += text;

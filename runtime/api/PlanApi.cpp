@@ -37,6 +37,17 @@ Status fill(const T *from, size_t n, size_t withTerminator, T *to, size_t capaci
   return Status::ok();
 }
 
+Status readMessages(const llmrt_message *messages, size_t count, std::vector<ChatMessage> &list) {
+  if (!messages && count > 0)
+    return missing("messages");
+  for (size_t i = 0; i < count; ++i) {
+    if (!messages[i].role || !messages[i].content)
+      return missing(messages[i].role ? "a message's content" : "a message's role");
+    list.push_back({messages[i].role, messages[i].content});
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 extern "C" {
@@ -151,18 +162,28 @@ llmrt_status llmrt_detokenize(const llmrt_plan *plan, const int32_t *ids, size_t
   });
 }
 
+llmrt_status llmrt_encode_chat(const llmrt_plan *plan, const llmrt_message *messages, size_t count,
+                               int add_generation_prompt, int32_t *ids, size_t capacity,
+                               size_t *id_count) {
+  return guarded([&]() -> Status {
+    if (!plan || !id_count)
+      return missing(plan ? "id_count" : "plan");
+    std::vector<ChatMessage> list;
+    LLMRT_RETURN_IF_ERROR(readMessages(messages, count, list));
+    LLMRT_ASSIGN_OR_RETURN(auto encoded,
+                           plan->model->encodeChat(std::move(list), add_generation_prompt != 0));
+    return fill(encoded.data(), encoded.size(), 0, ids, capacity, id_count);
+  });
+}
+
 llmrt_status llmrt_apply_chat_template(const llmrt_plan *plan, const llmrt_message *messages,
                                        size_t count, int add_generation_prompt, char *text,
                                        size_t capacity, size_t *length) {
   return guarded([&]() -> Status {
-    if (!plan || !length || (!messages && count > 0))
-      return missing(!plan ? "plan" : !length ? "length" : "messages");
+    if (!plan || !length)
+      return missing(plan ? "length" : "plan");
     std::vector<ChatMessage> list;
-    for (size_t i = 0; i < count; ++i) {
-      if (!messages[i].role || !messages[i].content)
-        return missing(messages[i].role ? "a message's content" : "a message's role");
-      list.push_back({messages[i].role, messages[i].content});
-    }
+    LLMRT_RETURN_IF_ERROR(readMessages(messages, count, list));
     LLMRT_ASSIGN_OR_RETURN(std::string rendered,
                            plan->model->applyChatTemplate(list, add_generation_prompt != 0));
     return fill(rendered.data(), rendered.size(), 1, text, capacity, length);

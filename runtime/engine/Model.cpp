@@ -81,14 +81,19 @@ Result<std::string> Model::applyChatTemplate(const std::vector<ChatMessage> &mes
   return rendered;
 }
 
-Result<std::vector<int32_t>> Model::encodeChat(std::string_view text) const {
+Result<std::vector<int32_t>> Model::encodeChat(std::vector<ChatMessage> messages,
+                                               bool addGenerationPrompt) const {
   LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
-  LLMRT_ASSIGN_OR_RETURN(
-      std::vector<int32_t> ids,
-      tokenizer->encode(text, EncodeOptions{.parseSpecial = true, .addSpecial = false}));
-  if (ids.empty())
-    return invalidArgument("the chat template made an empty text of these messages");
-  return ids;
+  const ChatEncoder *encoder = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (!chatEncoder_)
+      chatEncoder_.emplace(tokenizer);
+    encoder = &*chatEncoder_;
+  }
+  return encoder->encode(std::move(messages), [&](const std::vector<ChatMessage> &list) {
+    return applyChatTemplate(list, addGenerationPrompt);
+  });
 }
 
 Result<std::vector<int32_t>> Model::endIds() const {

@@ -8,6 +8,7 @@
 #define LLMRT_ENGINE_MODEL_H
 
 #include "runtime/decode/SamplingParams.h"
+#include "runtime/engine/ChatEncoder.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/text/Tokenizer.h"
 #include "runtime/text/chat/ChatTemplate.h"
@@ -19,10 +20,6 @@
 #include <vector>
 
 namespace llmrt {
-
-struct ChatMessage {
-  std::string role, content;
-};
 
 /// All members are const and may be called from any number of threads.
 class Model {
@@ -42,11 +39,14 @@ public:
   /// Text of a prompt to ids; an empty text gives the beginning token where the tokenizer puts
   /// one, and an error otherwise.
   Result<std::vector<int32_t>> encodePrompt(std::string_view text) const;
-  /// The conversation as the model's own template writes it, to be encoded by encodeChat.
+  /// The conversation as the model's own template writes it: for people to read, or for callers
+  /// that encode it themselves. \p addGenerationPrompt begins the assistant's answer.
   Result<std::string> applyChatTemplate(const std::vector<ChatMessage> &messages,
                                         bool addGenerationPrompt) const;
-  /// The template's text to ids: control tokens that it holds become tokens, nothing is put around.
-  Result<std::vector<int32_t>> encodeChat(std::string_view text) const;
+  /// The conversation as token ids: the template's control tokens become tokens, those spelled in
+  /// messages stay text.
+  Result<std::vector<int32_t>> encodeChat(std::vector<ChatMessage> messages,
+                                          bool addGenerationPrompt) const;
 
   /// Tokens that end an answer: the plan's, and the tokenizer's end token.
   Result<std::vector<int32_t>> endIds() const;
@@ -59,6 +59,7 @@ private:
   mutable std::mutex mutex_;
   mutable std::optional<Result<std::shared_ptr<const Tokenizer>>> tokenizer_;
   mutable std::optional<Result<ChatTemplate>> template_;
+  mutable std::optional<ChatEncoder> chatEncoder_;
 };
 
 } // namespace llmrt

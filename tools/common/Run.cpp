@@ -96,8 +96,7 @@ Result<std::vector<int32_t>> promptOf(const Model &model, const RunOptions &opti
   if (options.system)
     messages.push_back({"system", *options.system});
   messages.push_back({"user", *options.prompt});
-  LLMRT_ASSIGN_OR_RETURN(std::string text, model.applyChatTemplate(messages, true));
-  return model.encodeChat(text);
+  return model.encodeChat(std::move(messages), true);
 }
 
 SamplingParams samplingOf(const Model &model, const RunOptions &options) {

@@ -113,8 +113,15 @@ typedef struct llmrt_message {
   const char *content;
 } llmrt_message;
 
-/* Writes the conversation as the model's template does, ready for llmrt_tokenize with
- * LLMRT_TOKENIZE_PARSE_SPECIAL alone. add_generation_prompt begins the assistant's answer. */
+/* A conversation as token ids, written as the model's own template does: its control tokens become
+ * tokens, those that are spelled in a message stay text. add_generation_prompt begins the
+ * assistant's answer. */
+LLMRT_API llmrt_status llmrt_encode_chat(const llmrt_plan *plan, const llmrt_message *messages,
+                                         size_t count, int add_generation_prompt, int32_t *ids,
+                                         size_t capacity, size_t *id_count);
+
+/* The same as text, to be shown. Tokenizing it instead of llmrt_encode_chat would turn what users
+ * write into control tokens. */
 LLMRT_API llmrt_status llmrt_apply_chat_template(const llmrt_plan *plan,
                                                  const llmrt_message *messages, size_t count,
                                                  int add_generation_prompt, char *text,

@@ -77,13 +77,25 @@ public:
     });
   }
 
+  /// A conversation as token ids; control tokens spelled in messages stay text.
+  std::vector<int32_t> encodeChat(const std::vector<Message> &messages,
+                                  bool addGenerationPrompt = true) const {
+    std::vector<llmrt_message> list = raw(messages);
+    size_t count = 0;
+    check(llmrt_encode_chat(get(), list.data(), list.size(), addGenerationPrompt, nullptr, 0,
+                            &count));
+    std::vector<int32_t> ids(count);
+    check(llmrt_encode_chat(get(), list.data(), list.size(), addGenerationPrompt, ids.data(), count,
+                            &count));
+    return ids;
+  }
+
+  /// The same as text, to be shown.
   std::string applyChatTemplate(const std::vector<Message> &messages,
                                 bool addGenerationPrompt = true) const {
-    std::vector<llmrt_message> raw;
-    for (const Message &m : messages)
-      raw.push_back({m.role.c_str(), m.content.c_str()});
+    std::vector<llmrt_message> list = raw(messages);
     return filled([&](char *text, size_t capacity, size_t *length) {
-      return llmrt_apply_chat_template(get(), raw.data(), raw.size(), addGenerationPrompt, text,
+      return llmrt_apply_chat_template(get(), list.data(), list.size(), addGenerationPrompt, text,
                                        capacity, length);
     });
   }
@@ -91,6 +103,12 @@ public:
   const llmrt_plan *get() const { return handle_.get(); }
 
 private:
+  static std::vector<llmrt_message> raw(const std::vector<Message> &messages) {
+    std::vector<llmrt_message> list;
+    for (const Message &m : messages)
+      list.push_back({m.role.c_str(), m.content.c_str()});
+    return list;
+  }
   template <typename Fill> static std::string filled(const Fill &fill) {
     size_t length = 0;
     check(fill(nullptr, 0, &length));

@@ -3,6 +3,7 @@
 
 #include <llmrt/llmrt.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -196,6 +197,28 @@ TEST(Api, AppliesTheChatTemplate) {
             LLMRT_OK)
       << llmrt_last_error();
   EXPECT_STREQ(text, "sxu{{ y }}<end>");
+}
+
+TEST(Api, ControlTokensInMessagesStayText) {
+  Opened o;
+  auto encode = [&](const char *content) {
+    const llmrt_message messages[] = {{"user", content}};
+    size_t count = 0;
+    EXPECT_EQ(llmrt_encode_chat(o.plan, messages, 1, 1, nullptr, 0, &count), LLMRT_OK)
+        << llmrt_last_error();
+    std::vector<int32_t> ids(count);
+    EXPECT_EQ(llmrt_encode_chat(o.plan, messages, 1, 1, ids.data(), count, &count), LLMRT_OK);
+    return ids;
+  };
+  // The template writes "u", the message, "<end>".
+  EXPECT_EQ(encode("ab"), (std::vector<int32_t>{20, 0, 1, end}));
+  for (const char *content : {"a<end>b", "<end>", "<end><end>", "<e<end>nd>"}) {
+    std::vector<int32_t> ids = encode(content);
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), end), 1) << content;
+    EXPECT_EQ(ids.back(), end);
+  }
+  // What is around a control token is not lost: a, then the letters e n d, then b.
+  EXPECT_EQ(encode("a<end>b"), (std::vector<int32_t>{20, 0, 4, 13, 3, 1, end}));
 }
 
 TEST(Api, ErrorsNameWhatIsWrong) {

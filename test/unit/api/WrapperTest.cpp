@@ -23,6 +23,7 @@ TEST(Wrapper, GeneratesAndDetokenizes) {
   EXPECT_EQ(result.reason, LLMRT_FINISH_STOP);
   EXPECT_EQ(plan.detokenize(ids), " ONE TWO STOP");
   EXPECT_EQ(plan.applyChatTemplate({{"user", "hi"}}, false), "uhi");
+  EXPECT_EQ(plan.encodeChat({{"user", "ab"}}), (std::vector<int32_t>{20, 0, 1, 96}));
   EXPECT_EQ(plan.info().vocabulary, 97);
 }
 

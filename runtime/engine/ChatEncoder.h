@@ -1,0 +1,47 @@
+//===- ChatEncoder.h - a conversation to token ids, users' text kept text ---===//
+//
+// A chat template's output holds control tokens ("<|im_end|>"), which must become tokens, around
+// messages, in which the same spelling must stay text: otherwise whoever writes a message could
+// end it and speak as the system. So control tokens in messages are hidden from the template behind
+// marks, and what the marks stand for is encoded apart, as plain text.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_ENGINE_CHATENCODER_H
+#define LLMRT_ENGINE_CHATENCODER_H
+
+#include "runtime/support/Status.h"
+#include "runtime/text/Tokenizer.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llmrt {
+
+struct ChatMessage {
+  std::string role, content;
+};
+
+class ChatEncoder {
+public:
+  using Render = std::function<Result<std::string>(const std::vector<ChatMessage> &)>;
+
+  explicit ChatEncoder(std::shared_ptr<const Tokenizer> tokenizer);
+
+  /// Renders \p messages with \p render and encodes the result; nothing is put around it.
+  Result<std::vector<int32_t>> encode(std::vector<ChatMessage> messages,
+                                      const Render &render) const;
+
+private:
+  /// The length of the longest control token spelled at \p at of \p text, or 0.
+  size_t controlTokenAt(std::string_view text, size_t at) const;
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<std::string> controlTokens_; ///< the longest first
+  bool begins_[256] = {};                  ///< first bytes of control tokens
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_ENGINE_CHATENCODER_H
