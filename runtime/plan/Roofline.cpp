@@ -34,38 +34,46 @@ static bool runsOnRows(const fbs::Kernel &kernel, const fbs::Command &command) {
   return command.tasks()->per_row() != 0;
 }
 
-Prediction predictStep(const fbs::Plan &plan, const MachineLimits &limits, const StepShape &shape) {
+Prediction predictCommand(const fbs::Plan &plan, const fbs::Command &command,
+                          const MachineLimits &limits, const StepShape &shape) {
   Prediction p;
+  const fbs::Cost *cost = command.cost();
+  if (!cost)
+    return p;
   double tokens = static_cast<double>(shape.tokens), rows = static_cast<double>(shape.rows);
   int64_t tile = plan.limits()->query_tile();
   auto tiles = static_cast<double>((shape.tokens + tile - 1) / tile);
   // Token i of the step sees context + i + 1 keys.
   double keys = static_cast<double>(shape.context) + (tokens + 1) / 2;
   double queriesPerKv = double(plan.model()->heads()) / plan.model()->kv_heads();
-  const auto &layers = *plan.kv()->layers();
-  double elementBytes = elementBits(layers.Get(0)->element()) / 8.0;
+  double elementBytes = elementBits(plan.kv()->layers()->Get(0)->element()) / 8.0;
 
-  for (const fbs::Command *c : *plan.commands()) {
-    const fbs::Cost *cost = c->cost();
-    if (!cost)
-      continue;
-    double m = runsOnRows(*plan.kernels()->Get(c->kernel()), *c) ? rows : tokens;
-    auto kvBytes = static_cast<double>(cost->kv_bytes_per_context());
-    double bytes = static_cast<double>(cost->weight_bytes()) +
-                   static_cast<double>(cost->bytes_per_row()) * m + kvBytes * keys * tiles;
-    double operations = static_cast<double>(cost->operations_per_row()) * m;
-    double attention = 2 * kvBytes / elementBytes * queriesPerKv * keys * tokens;
-    double ints = cost->integer_operations() ? operations : 0;
-    double floats = operations - ints + attention;
-    p.bytes += bytes;
-    p.intOperations += ints;
-    p.floatOperations += floats;
-    p.seconds +=
-        std::max(bytes / limits.bytesPerSecond,
-                 ints / limits.intOperationsPerSecond + floats / limits.floatOperationsPerSecond);
-  }
+  double m = runsOnRows(*plan.kernels()->Get(command.kernel()), command) ? rows : tokens;
+  auto kvBytes = static_cast<double>(cost->kv_bytes_per_context());
+  double operations = static_cast<double>(cost->operations_per_row()) * m;
+  double attention = 2 * kvBytes / elementBytes * queriesPerKv * keys * tokens;
+  p.bytes = static_cast<double>(cost->weight_bytes()) +
+            static_cast<double>(cost->bytes_per_row()) * m + kvBytes * keys * tiles;
+  p.intOperations = cost->integer_operations() ? operations : 0;
+  p.floatOperations = operations - p.intOperations + attention;
+  p.seconds = std::max(p.bytes / limits.bytesPerSecond,
+                       p.intOperations / limits.intOperationsPerSecond +
+                           p.floatOperations / limits.floatOperationsPerSecond);
   p.tokensPerSecond = p.seconds > 0 ? tokens / p.seconds : 0;
   return p;
+}
+
+Prediction predictStep(const fbs::Plan &plan, const MachineLimits &limits, const StepShape &shape) {
+  Prediction sum;
+  for (const fbs::Command *command : *plan.commands()) {
+    Prediction p = predictCommand(plan, *command, limits, shape);
+    sum.seconds += p.seconds;
+    sum.bytes += p.bytes;
+    sum.intOperations += p.intOperations;
+    sum.floatOperations += p.floatOperations;
+  }
+  sum.tokensPerSecond = sum.seconds > 0 ? static_cast<double>(shape.tokens) / sum.seconds : 0;
+  return sum;
 }
 
 } // namespace llmrt

@@ -50,6 +50,10 @@ struct Prediction {
   double tokensPerSecond = 0; ///< tokens of the shape / seconds; 0 for a plan without costs
 };
 
+/// The bound for one command of such a step; nothing where the plan gives no cost.
+Prediction predictCommand(const fbs::Plan &plan, const fbs::Command &command,
+                          const MachineLimits &limits, const StepShape &shape);
+
 /// The bound for one step of \p plan, a verified head. Weights count as read once a step; attention
 /// reads the KV of a tile's context once a query tile, and does 2 operations for each element
 /// of K and V, query head and query.

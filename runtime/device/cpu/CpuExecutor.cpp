@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -193,8 +194,43 @@ Status CpuExecutor::execute(LlmrtStep &step) {
   step.blockTokens = blockTokens_;
   step.blockBytes = int64_t(blockBytes_);
   step_ = &step;
-  pool_->run(taskCounts_, runTasks, this);
+  if (seconds_.empty())
+    pool_->run(taskCounts_, runTasks, this);
+  else
+    runMeasured();
   return Status::ok();
+}
+
+static int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void CpuExecutor::measureCommands(std::span<double> seconds) {
+  assert((seconds.empty() || seconds.size() == commands_.size()) && "one number a command");
+  seconds_ = seconds;
+  doneAt_.assign(seconds.empty() ? 0 : commands_.size() * threads(), 0);
+}
+
+void CpuExecutor::runTimedTasks(void *context, uint32_t phase, int64_t begin, int64_t end,
+                                unsigned thread) {
+  runTasks(context, phase, begin, end, thread);
+  auto &self = *static_cast<CpuExecutor *>(context);
+  self.doneAt_[thread * self.commands_.size() + phase] = nanoseconds();
+}
+
+void CpuExecutor::runMeasured() {
+  std::fill(doneAt_.begin(), doneAt_.end(), 0);
+  int64_t before = nanoseconds();
+  pool_->run(taskCounts_, runTimedTasks, this);
+  for (size_t c = 0; c < commands_.size(); ++c) {
+    int64_t done = before; // a command without tasks takes no time
+    for (unsigned thread = 0; thread < threads(); ++thread)
+      done = std::max(done, doneAt_[thread * commands_.size() + c]);
+    seconds_[c] += static_cast<double>(done - before) * 1e-9;
+    before = done;
+  }
 }
 
 } // namespace llmrt

@@ -11,6 +11,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace llmrt {
@@ -41,6 +42,11 @@ public:
   /// Bytes set aside for the largest step: slots, outputs and the threads' scratch.
   uint64_t arenaBytes() const { return arena_.size(); }
 
+  /// Measures the commands of every step from now on: \p seconds has one number a command, to which
+  /// each step adds the time from the end of the command before to the end of this one, waiting for
+  /// threads included, so that they sum up to the steps. Empty ends it. Not owned.
+  void measureCommands(std::span<double> seconds);
+
 private:
   struct Command {
     LlmrtKernel kernel;
@@ -60,6 +66,10 @@ private:
   Status prepareCommands();
   void bind(const StepDims &dims);
   static void runTasks(void *context, uint32_t phase, int64_t begin, int64_t end, unsigned thread);
+  /// The same, and notes when it was done.
+  static void runTimedTasks(void *context, uint32_t phase, int64_t begin, int64_t end,
+                            unsigned thread);
+  void runMeasured();
 
   std::shared_ptr<const Plan> plan_;
   CodeModule code_;
@@ -80,6 +90,8 @@ private:
   Memory kv_;
   int64_t blockTokens_ = 0;
   uint64_t blockBytes_ = 0;
+  std::span<double> seconds_;   ///< of the commands; empty: nobody measures
+  std::vector<int64_t> doneAt_; ///< [threads, commands] nanoseconds; 0: took no task of it
 };
 
 /// The shape of \p plan.
