@@ -1,6 +1,8 @@
 #include "tools/common/Commands.h"
 
 #include "tools/common/Bench.h"
+#include "tools/common/Eval.h"
+#include "tools/common/Explain.h"
 #include "tools/common/HelpFormatter.h"
 #include "tools/common/Inspect.h"
 #include "tools/common/Run.h"
@@ -201,6 +203,74 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
   whenCalled(*bench, path, std::move(resolve), status,
              [o](const std::string &plan) { return benchMain(plan, *o, std::cout, std::cerr); });
   return bench;
+}
+
+CLI::App *addEvalCommand(CLI::App &app, PlanResolver resolve, int &status) {
+  CLI::App *eval = app.add_subcommand("eval", "measure how well a plan predicts a text");
+  eval->footer("Perplexity, and the Kullback-Leibler divergence (nats a token) from a reference: "
+               "what\nquantization costs.\n\n"
+               "  eval int4.plan --text book.txt --reference f32.plan");
+  auto path = addPlan(*eval, "the model, compiled");
+  auto o = std::make_shared<EvalOptions>();
+  auto *text = eval->add_option("--text", o->text, "a text file")->type_name("FILE")->group("Text");
+  eval->add_option("--tokens-file", o->tokensFile,
+                   "token ids instead: a JSON list, or an .npy file of integers")
+      ->type_name("FILE")
+      ->group("Text")
+      ->excludes(text);
+  eval->add_option("--max-tokens", o->maxTokens, "of the text at most; default: all")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->group("Text");
+  eval->add_option("--context", o->context,
+                   "tokens a window, each evaluated on its own; default 512, or the model's "
+                   "context if that is less")
+      ->check(CLI::Range(int64_t(2), int64_t(1) << 30))
+      ->type_name("N")
+      ->group("Text");
+  eval->add_option("--reference", o->reference, "compare with this plan's distributions")
+      ->type_name("PLAN")
+      ->group("Reference");
+  eval->add_option("--chunk", o->chunk, "tokens a step: so many rows of logits are in memory")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Machine");
+  addMachineFlags(*eval, o->threads);
+  eval->add_flag("--json", o->json, "print one JSON object: perplexity, kl, same_top")
+      ->group("Output");
+  whenCalled(*eval, path, std::move(resolve), status,
+             [o](const std::string &plan) { return evalMain(plan, *o, std::cout, std::cerr); });
+  return eval;
+}
+
+CLI::App *addExplainCommand(CLI::App &app, PlanResolver resolve, int &status) {
+  CLI::App *explain =
+      app.add_subcommand("explain", "show, kernel by kernel, where the time of a step goes");
+  explain->footer("Each kernel's memory traffic and operations, its time by the roofline, and the "
+                  "time it takes.\n\n"
+                  "  explain m.plan --context 1024 --tokens 256 -t 2");
+  auto path = addPlan(*explain, "the model, compiled");
+  auto o = std::make_shared<ExplainOptions>();
+  explain
+      ->add_option("--context", o->context,
+                   "tokens in the cache when a token is decoded; default 512, or what fits")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+      ->type_name("N")
+      ->group("Steps");
+  explain->add_option("--tokens", o->tokens, "explain a prompt of so many tokens, too")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+      ->type_name("N")
+      ->group("Steps");
+  addMachineFlags(*explain, o->threads);
+  explain
+      ->add_flag("--measure", o->measure,
+                 "measure this machine's limits for the roofline, instead of defaults")
+      ->group("Machine");
+  explain->add_flag("--json", o->json, "print one JSON object")->group("Output");
+  whenCalled(*explain, path, std::move(resolve), status,
+             [o](const std::string &plan) { return explainMain(plan, *o, std::cout, std::cerr); });
+  return explain;
 }
 
 CLI::App *addInspectCommand(CLI::App &app, PlanResolver resolve, int &status) {

@@ -1,6 +1,6 @@
 //===- Commands.h - the subcommands that llmc and llmrt share ---------------===//
 //
-// run, bench, inspect and verify: their flags, help texts and exit statuses, so that
+// run, bench, eval, explain, inspect and verify: their flags, help texts and exit statuses, so that
 // `llmc run m.plan` is `llmrt run m.plan`. A tool adds them to its CLI11 application and ends
 // with runTool.
 //
@@ -26,6 +26,8 @@ PlanResolver plansOnly();
 /// Each adds one subcommand, which stores its exit status in \p status when it was called.
 CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status);
 CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status);
+CLI::App *addEvalCommand(CLI::App &app, PlanResolver resolve, int &status);
+CLI::App *addExplainCommand(CLI::App &app, PlanResolver resolve, int &status);
 CLI::App *addInspectCommand(CLI::App &app, PlanResolver resolve, int &status);
 CLI::App *addVerifyCommand(CLI::App &app, int &status);
 

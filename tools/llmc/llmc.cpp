@@ -34,6 +34,7 @@ int main(int argc, char **argv) {
   for (CLI::App *command :
        {addCompileCommand(app, status), run.on(addRunCommand(app, run.resolver(), status)),
         bench.on(addBenchCommand(app, bench.resolver(), status)),
+        addEvalCommand(app, plansOnly(), status), addExplainCommand(app, plansOnly(), status),
         inspect.on(addInspectCommand(app, inspect.resolver(), status)),
         addVerifyCommand(app, status)})
     readFlagsFromEnvironment(*command);

@@ -14,6 +14,7 @@ int main(int argc, char **argv) {
   int status = 0;
   for (CLI::App *command :
        {addRunCommand(app, plansOnly(), status), addBenchCommand(app, plansOnly(), status),
+        addEvalCommand(app, plansOnly(), status), addExplainCommand(app, plansOnly(), status),
         addInspectCommand(app, plansOnly(), status), addVerifyCommand(app, status)})
     readFlagsFromEnvironment(*command);
   addCompletionCommand(app, status);

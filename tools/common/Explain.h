@@ -1,0 +1,28 @@
+//===- Explain.h - `llmc explain` and `llmrt explain` -----------------------===//
+#ifndef LLMC_TOOLS_COMMON_EXPLAIN_H
+#define LLMC_TOOLS_COMMON_EXPLAIN_H
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+namespace llmc::tools {
+
+struct ExplainOptions {
+  int64_t context = -1; ///< tokens in the cache before the decode step; -1: 512, or what fits
+  int64_t tokens = 0;   ///< also a prompt of so many tokens; 0: decode only
+  unsigned threads = 0;
+  bool measure = false; ///< the roofline of this machine, measured, instead of defaults
+  bool json = false;
+};
+
+/// Runs steps of the plan at \p path with a clock around every command and prints, kernel by
+/// kernel, what it moves and computes, how long the roofline says that takes, and how long it
+/// took: of several steps the one of median time, so that the rows sum up to it. Returns the exit
+/// status.
+int explainMain(const std::string &path, const ExplainOptions &options, std::ostream &out,
+                std::ostream &err);
+
+} // namespace llmc::tools
+
+#endif // LLMC_TOOLS_COMMON_EXPLAIN_H
