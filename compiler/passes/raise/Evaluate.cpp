@@ -9,6 +9,10 @@ HostArrayRef llmc::raise::computeData(Operation *op, ArrayRef<Facts> operands,
                                       ArrayRef<int64_t> shape) {
   if (auto constant = dyn_cast<ConstantOp>(op))
     return fromElements(constant.getValue());
+  // Nothing to compute, whatever sizes the other dimensions claim to have.
+  if (countElements(shape) == 0)
+    return std::make_shared<HostArray>(
+        cast<TensorType>(op->getResult(0).getType()).getElementType(), shape);
   if (isa<ReduceOp, CumSumOp, MatMulOp>(op))
     return computeReduction(op, operands, shape);
   SmallVector<const HostArray *> arrays;

@@ -201,9 +201,8 @@ struct ShapeOf {
       if (part.shape->size() != result.size())
         return std::nullopt;
       for (auto [i, dim] : llvm::enumerate(*part.shape))
-        if (static_cast<int64_t>(i) == *axis)
-          result[i] += dim;
-        else if (dim != result[i])
+        if (static_cast<int64_t>(i) == *axis ? llvm::AddOverflow(result[i], dim, result[i]) != 0
+                                             : dim != result[i])
           return std::nullopt;
     }
     return result;
@@ -272,7 +271,7 @@ struct ShapeOf {
 
   MaybeShape gatherND(GatherNDOp op) const {
     int64_t batch = op.getBatchDims(), rank = shape(0).size(), indexRank = shape(1).size();
-    if (batch < 0 || indexRank < 1 || batch >= indexRank || batch + shape(1).back() > rank)
+    if (batch < 0 || indexRank < 1 || batch >= indexRank || shape(1).back() > rank - batch)
       return std::nullopt;
     Shape result(ArrayRef(shape(1)).drop_back());
     llvm::append_range(result, ArrayRef(shape(0)).drop_front(batch + shape(1).back()));

@@ -55,6 +55,28 @@ std::optional<SmallVector<Shape>> Step::shapesOf(Value value) const {
   return shapes;
 }
 
+LogicalResult Step::checkSizes() {
+  batch = {{AxisKind::Batch}};
+  for (BlockArgument argument : main.getArguments()) {
+    if (bindName(argumentName(main, argument.getArgNumber())).role != Role::TokenIds)
+      continue;
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || type.getRank() != 2)
+      return main.emitError("input_ids must be [batch, sequence]");
+    if (!type.isDynamicDim(1))
+      return main.emitError("the graph's sequence length is fixed at ")
+             << type.getDimSize(1) << "; a step has any number of tokens: export with dynamic axes";
+    if (type.isDynamicDim(0))
+      continue;
+    if (type.getDimSize(0) != 1)
+      return main.emitError("the graph's batch is fixed at ")
+             << type.getDimSize(0) << "; supported: a dynamic batch, or one of 1";
+    // Each sequence of a step is a batch of its own then.
+    batch.clear();
+  }
+  return success();
+}
+
 LogicalResult Step::run() {
   Block &body = main.getBody().front();
   Location loc = main.getLoc();
@@ -67,13 +89,15 @@ LogicalResult Step::run() {
   tokens = entry->getArgument(0);
   positions = entry->getArgument(1);
 
+  if (failed(checkSizes()))
+    return failure();
   for (BlockArgument argument : main.getArguments()) {
     Binding binding = bindName(argumentName(main, argument.getArgNumber()));
     Lifted lifted = fail(nullptr, "input '" + argumentName(main, argument.getArgNumber()) +
                                       "' is used in a way that " + "a step cannot express");
     if (binding.role == Role::TokenIds) {
       lifted.kind = Lifted::Tokens;
-      lifted.axes = {{{AxisKind::Batch}}, {{AxisKind::Fresh}}};
+      lifted.axes = {batch, {{AxisKind::Fresh}}};
     } else if (binding.role == Role::PastKey || binding.role == Role::PastValue) {
       lifted.layer = binding.layer;
       lifted.isKey = binding.role == Role::PastKey;
@@ -209,6 +233,7 @@ LogicalResult Step::finish() {
   step.setFunctionType(builder.getFunctionType(step.getArgumentTypes(), head.getType()));
   module->setAttr(llm::kFilesAttr, builder.getArrayAttr(files));
   module->setAttr(llm::kModelAttr, modelAttributes(vocabulary));
+  module->removeAttr(kFolderAttr);
   main.erase();
   // Rows and weights that nothing came to use.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
@@ -230,7 +255,7 @@ DictionaryAttr Step::modelAttributes(int64_t vocabulary) {
     if (value > 0)
       attributes.set(name, builder.getI64IntegerAttr(value));
   };
-  attributes.set("architecture", builder.getStringAttr("onnx"));
+  attributes.set("architecture", builder.getStringAttr("decoder"));
   set("layers", layers.size());
   set("hidden_size", hiddenSize);
   set("intermediate_size", intermediateSize);

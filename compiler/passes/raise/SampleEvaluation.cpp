@@ -13,8 +13,19 @@ static constexpr int64_t kEagerElements = 4096;
 static constexpr int64_t kMaxElements = int64_t(1) << 22;
 /// Tokens of the long sample: beyond the windows of the models that have one (4096, 8192).
 static constexpr int64_t kLongContext = 20000;
+static constexpr int64_t kShortestLongContext = 8200, kLongestContext = int64_t(1) << 18;
 /// The same for a graph without a cache.
 static constexpr int64_t kLongSequence = 1200;
+
+/// The context of the long sample: what the model's configuration says, within reason.
+static int64_t longContext(func::FuncOp func) {
+  auto module = func->getParentOfType<ModuleOp>();
+  auto model = module ? module->getAttrOfType<DictionaryAttr>("graph.model") : nullptr;
+  auto context = model ? model.getAs<IntegerAttr>("max_context") : nullptr;
+  if (!context)
+    return kLongContext;
+  return std::clamp<int64_t>(context.getInt(), kShortestLongContext, kLongestContext);
+}
 
 /// The shape of an input at a sample: its role says what its dynamic dimensions are.
 static std::optional<Shape> inputShape(Type type, Binding binding, const Sample &s) {
@@ -27,8 +38,13 @@ static std::optional<Shape> inputShape(Type type, Binding binding, const Sample 
       return std::nullopt;
     // What the file states as fixed stays as stated (an exporter may have frozen the batch).
     for (auto [i, dim] : llvm::enumerate(ranked.getShape()))
-      if (!ShapedType::isDynamic(dim) && result[i] < 0)
+      if (!ShapedType::isDynamic(dim)) {
+        // A size that was frozen by the exporter is not this sample's: nothing is known of such an
+        // input.
+        if (result[i] >= 0 && result[i] != dim)
+          return std::nullopt;
         result[i] = dim;
+      }
     return llvm::is_contained(result, -1) ? std::nullopt : std::optional(result);
   };
   switch (binding.role) {
@@ -59,13 +75,20 @@ static HostArrayRef inputData(Type type, Binding binding, const Shape &shape, co
 
 SampleEvaluation::SampleEvaluation(Operation *op) {
   auto func = cast<func::FuncOp>(op);
+  bool isOneSequence = false;
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (auto type = dyn_cast<RankedTensorType>(func.getArgumentTypes()[i]))
+      isOneSequence |= bindName(argumentName(func, i)).role == Role::TokenIds &&
+                       type.getRank() == 2 && type.getDimSize(0) == 1;
   bool hasPast = llvm::any_of(llvm::seq(func.getNumArguments()), [&](unsigned i) {
     return bindName(argumentName(func, i)).role == Role::PastKey;
   });
   if (hasPast)
-    points = {{1, 0, 5}, {1, 7, 1}, {2, 3, 4}, {1, 0, 1}, {1, kLongContext - 2, 2}};
+    points = {{1, 0, 5}, {1, 7, 1}, {2, 3, 4}, {1, 0, 1}, {1, longContext(func) - 2, 2}};
   else // Every run sees whole sequences; a mask grows with the square of the longest.
     points = {{1, 0, 5}, {1, 0, 9}, {2, 0, 4}, {1, 0, 1}, {1, 0, kLongSequence}};
+  for (Sample &point : points)
+    point.batch = isOneSequence ? 1 : point.batch;
   tables.resize(points.size());
   if (func.isDeclaration())
     return;

@@ -56,6 +56,8 @@ public:
 private:
   // The walk (RaiseStep.cpp).
   void lift(mlir::Operation *op);
+  /// Batch and sequence of the token ids must be dynamic, or the batch 1.
+  mlir::LogicalResult checkSizes();
   mlir::LogicalResult finish();
   mlir::LogicalResult report(const Lifted &what, llvm::StringRef output);
   mlir::DictionaryAttr modelAttributes(int64_t vocabulary);
@@ -144,12 +146,14 @@ private:
   mlir::OpBuilder builder;
   mlir::func::FuncOp step;
   mlir::Value tokens, positions;
+  AxisGroup batch; ///< [Batch], or nothing in a graph for one sequence.
 
   llvm::DenseMap<mlir::Value, std::unique_ptr<Lifted>> values;
   llvm::DenseMap<mlir::Value, mlir::Value> weights; ///< By graph value.
   std::map<std::pair<int64_t, int64_t>, mlir::Value>
       weightsByPlace; ///< By file and offset: tied weights are one.
-  /// By rows, offset, and sizes and strides of the features: a view that is asked for twice is made once.
+  /// By rows, offset, and sizes and strides of the features: a view that is asked for twice is made
+  /// once.
   std::map<std::pair<const void *, std::vector<int64_t>>, mlir::Value> materialized;
   llvm::SmallVector<mlir::Attribute> files;
   std::map<std::string, int64_t> fileIndex;

@@ -56,7 +56,7 @@ Lifted Step::cacheOf(Value rows, int64_t layer, bool isKey, int64_t heads, int64
   result.rows = rows;
   result.layer = layer;
   result.isKey = isKey;
-  result.axes = {{{AxisKind::Batch}},
+  result.axes = {batch,
                  {{AxisKind::Feature, heads, size}},
                  {{AxisKind::Keys}},
                  {{AxisKind::Feature, size, 1}}};
@@ -144,10 +144,9 @@ Lifted Step::liftAttention(graph::AttentionOp op) {
   if (op.getPresentValue())
     of(op.getPresentValue()) = cacheOf(pv->rows, layer, false, pv->heads, pv->size);
   if (q.axes.size() == 3)
-    return rowsLike(
-        {{{AxisKind::Batch}}, {{AxisKind::Fresh}}, {{AxisKind::Feature, pq->heads * pv->size, 1}}},
-        rows);
-  return rowsLike({{{AxisKind::Batch}},
+    return rowsLike({batch, {{AxisKind::Fresh}}, {{AxisKind::Feature, pq->heads * pv->size, 1}}},
+                    rows);
+  return rowsLike({batch,
                    {{AxisKind::Feature, pq->heads, pv->size}},
                    {{AxisKind::Fresh}},
                    {{AxisKind::Feature, pv->size, 1}}},
@@ -230,6 +229,5 @@ Lifted Step::liftGroupQueryAttention(GroupQueryAttentionOp op) {
     of(op.getPresentKey()) = cacheOf(pk->rows, pk->layer, true, kvHeads, pk->size);
   if (op.getPresentValue())
     of(op.getPresentValue()) = cacheOf(pv->rows, pv->layer, false, kvHeads, pv->size);
-  return rowsLike(
-      {{{AxisKind::Batch}}, {{AxisKind::Fresh}}, {{AxisKind::Feature, heads * pv->size, 1}}}, rows);
+  return rowsLike({batch, {{AxisKind::Fresh}}, {{AxisKind::Feature, heads * pv->size, 1}}}, rows);
 }

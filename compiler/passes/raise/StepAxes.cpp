@@ -58,8 +58,11 @@ std::optional<Axes> llmc::raise::regroup(const Axes &axes, ArrayRef<Shape> shape
         return std::nullopt;
       Axis axis = rest.pop_back_val();
       bool fits = true;
-      for (size_t s = 0; s < count; ++s)
+      for (size_t s = 0; s < count; ++s) {
+        if (axis.extent(samples[s]) <= 0)
+          return std::nullopt;
         fits &= open[s] % axis.extent(samples[s]) == 0;
+      }
       if (!fits) {
         // Only part of it belongs here: an outer part of `open` elements.
         bool isSplittable = (axis.kind == AxisKind::Feature || axis.kind == AxisKind::Repeat) &&

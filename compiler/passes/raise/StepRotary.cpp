@@ -48,6 +48,8 @@ Lifted Step::liftRotary(RotaryEmbeddingOp op) {
     return fail(op, "the last dimension must hold the elements of a head");
   std::string problem;
   bool isFolded = lifted.axes.size() == 3 && op.getNumHeads() > 0;
+  if (headStride(lifted) <= 0)
+    return fail(op, "the heads of its input are empty");
   // Part of a head is rotated where it stands if the rest is put back behind it; else it is a head
   // of its own.
   bool isPartOfHead = llvm::any_of(op->getUsers(), [&](Operation *user) {

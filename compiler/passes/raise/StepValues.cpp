@@ -57,7 +57,7 @@ Lifted Step::liftGather(GatherOp op) {
       return fail(
           op, "the rows of the table are chosen by something other than token ids or positions");
     ids = positions;
-    axes = {{{AxisKind::Batch}}, {{AxisKind::Fresh}}};
+    axes = {batch, {{AxisKind::Fresh}}};
     tableRows = llm::dim(table, 0) - *offset;
     auto shapes = shapesOf(op.getIndices());
     auto grouped = shapes ? regroup(axes, *shapes, samples.samples()) : std::nullopt;

@@ -106,3 +106,26 @@ module {
     return %x : tensor<?x?x8xf32>
   }
 }
+
+// -----
+
+// A sequence length that the exporter froze is refused, not filled up.
+module {
+  // expected-error@+1 {{the graph's sequence length is fixed at 128; a step has any number of tokens: export with dynamic axes}}
+  func.func @main(%ids: tensor<?x128xi64> {graph.name = "input_ids"}) -> (tensor<?x128x8xf32> {graph.name = "logits"}) {
+    %e = graph.weight "embed" in "m.data" at 0 bytes 128 : tensor<4x8xf32>
+    %x = graph.gather %e, %ids : (tensor<4x8xf32>, tensor<?x128xi64>) -> tensor<?x128x8xf32>
+    return %x : tensor<?x128x8xf32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error@+1 {{the graph's batch is fixed at 4; supported: a dynamic batch, or one of 1}}
+  func.func @main(%ids: tensor<4x?xi64> {graph.name = "input_ids"}) -> (tensor<4x?x8xf32> {graph.name = "logits"}) {
+    %e = graph.weight "embed" in "m.data" at 0 bytes 128 : tensor<4x8xf32>
+    %x = graph.gather %e, %ids : (tensor<4x8xf32>, tensor<4x?xi64>) -> tensor<4x?x8xf32>
+    return %x : tensor<4x?x8xf32>
+  }
+}

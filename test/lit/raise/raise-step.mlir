@@ -2,7 +2,7 @@
 
 // One layer of a decoder over padded batches: two query heads share one KV head, tied embedding, the mask is a
 // comparison of positions.
-// CHECK: module attributes {graph.model = {max_context = 128 : i64}, llm.files = ["m.data"], llm.model = {architecture = "onnx", heads = 2 : i64, hidden_size = 8 : i64, key_size = 4 : i64, kv_heads = 1 : i64, layers = 1 : i64, max_context = 128 : i64, value_size = 4 : i64, vocab_size = 16 : i64}}
+// CHECK: module attributes {graph.model = {max_context = 128 : i64}, llm.files = ["m.data"], llm.model = {architecture = "decoder", heads = 2 : i64, hidden_size = 8 : i64, key_size = 4 : i64, kv_heads = 1 : i64, layers = 1 : i64, max_context = 128 : i64, value_size = 4 : i64, vocab_size = 16 : i64}}
 module attributes {graph.model = {max_context = 128 : i64}} {
   // CHECK: func.func @step(%[[TOKENS:.*]]: tensor<?xi32>, %[[POSITIONS:.*]]: tensor<?xi32>) -> tensor<?x16xf32> {
   // CHECK-NEXT: %[[E:.*]] = llm.weight "embed" from [#llm.source<0, 0, 512>] as f32 : tensor<16x8xf32>
@@ -154,5 +154,39 @@ module {
     %at = graph.transpose %a {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32>) -> tensor<?x?x2x4xf32>
     %ar = graph.reshape %at, %joined : (tensor<?x?x2x4xf32>, tensor<3xi64>) -> tensor<?x?x8xf32>
     return %ar : tensor<?x?x8xf32>
+  }
+}
+
+// -----
+
+// A graph for one sequence: its reshapes say 1 where the batch would be. Positions come from a learned table that starts two
+// rows late, only the last token's logits are asked for.
+// CHECK: func.func @step(%[[TOKENS:.*]]: tensor<?xi32>, %[[POSITIONS:.*]]: tensor<?xi32>)
+// CHECK: %[[X:.*]] = llm.embedding %[[TOKENS]]
+// CHECK: %[[ROWS:.*]] = llm.weight_rows %{{.*}} from 2 : tensor<34x8xf32> -> tensor<32x8xf32>
+// CHECK: %[[P:.*]] = llm.embedding %[[POSITIONS]], %[[ROWS]]
+// CHECK: %[[H:.*]] = llm.add %[[X]], %[[P]]
+// CHECK: %[[G:.*]] = llm.activate gelu %[[H]]
+// CHECK: llm.gather_rows %[[G]]
+module {
+  func.func @main(%ids: tensor<1x?xi64> {graph.name = "input_ids"}, %pos: tensor<1x?xi64> {graph.name = "position_ids"})
+      -> (tensor<1x?x8xf32> {graph.name = "logits"}) {
+    %e = graph.weight "embed" in "m.data" at 0 bytes 128 : tensor<4x8xf32>
+    %p = graph.weight "positions" in "m.data" at 128 bytes 1088 : tensor<34x8xf32>
+    %two = graph.constant dense<2> : tensor<i64>
+    %to = graph.constant dense<[1, -1, 2, 4]> : tensor<4xi64>
+    %back = graph.constant dense<[1, -1, 8]> : tensor<3xi64>
+    %last = graph.constant dense<-1> : tensor<1xi64>
+    %max = graph.constant dense<9223372036854775807> : tensor<1xi64>
+    %one = graph.constant dense<1> : tensor<1xi64>
+    %x = graph.gather %e, %ids : (tensor<4x8xf32>, tensor<1x?xi64>) -> tensor<1x?x8xf32>
+    %at = graph.binary add %pos, %two : (tensor<1x?xi64>, tensor<i64>) -> tensor<1x?xi64>
+    %y = graph.gather %p, %at : (tensor<34x8xf32>, tensor<1x?xi64>) -> tensor<1x?x8xf32>
+    %h = graph.binary add %x, %y : (tensor<1x?x8xf32>, tensor<1x?x8xf32>) -> tensor<1x?x8xf32>
+    %r = graph.reshape %h, %to : (tensor<1x?x8xf32>, tensor<4xi64>) -> tensor<1x?x2x4xf32>
+    %b = graph.reshape %r, %back : (tensor<1x?x2x4xf32>, tensor<3xi64>) -> tensor<1x?x8xf32>
+    %g = graph.unary gelu_erf %b : (tensor<1x?x8xf32>) -> tensor<1x?x8xf32>
+    %s = graph.slice %g from %last to %max axes %one : (tensor<1x?x8xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<1x?x8xf32>
+    return %s : tensor<1x?x8xf32>
   }
 }
