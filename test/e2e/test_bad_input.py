@@ -87,10 +87,12 @@ def damaged(path, seed, count):
 def test_damaged_files_never_crash(tiny, tmp_path, name):
     folder = copy_folder(tiny, tmp_path)
     is_model = name.endswith((".gguf", ".onnx"))
-    for i, data in enumerate(damaged(tiny / "llama" / name, 3, 24)):
+    # What a damaged file is refused for does not depend on the machine code: make little of it.
+    quick = ("-O", "0", "--cpu-level", "x86-64-v3")
+    for i, data in enumerate(damaged(tiny / "llama" / name, 3, 15)):
         (folder / name).write_bytes(data)
         plan = tmp_path / f"{i}.plan"
-        result = llmc("compile", folder / name if is_model else folder, "-q", "-o", plan, check=False)
+        result = llmc("compile", folder / name if is_model else folder, "-q", "-o", plan, *quick, check=False)
         # A turned bit may leave a model that is a model; nothing may be left behind otherwise.
         assert result.returncode in (0, 1), (i, result.returncode, result.stderr[-300:])
         assert (result.returncode == 0) == plan.exists()
@@ -125,7 +127,7 @@ def test_full_disk(tiny, tmp_path):
 
 
 def test_prompts(tiny_plan):
-    for flags in (["--prompt-ids", ""], ["-p", ""], ["--prompt-ids", "99999"], ["--prompt-ids", "-1"],
+    for flags in (["--prompt-ids", ""], ["--prompt-ids", "99999"], ["--prompt-ids", "-1"],
                   ["--prompt-ids", ",".join(["5"] * 400)]):
         result = llmc("run", tiny_plan, *flags, "-n", "4", check=False)
         assert result.returncode in (1, 2) and result.stderr, flags

@@ -9,6 +9,7 @@
 #include "tools/common/Verify.h"
 
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <memory>
 
@@ -327,6 +328,8 @@ void readFlagsFromEnvironment(CLI::App &command) {
 }
 
 int runTool(CLI::App &app, int argc, char **argv, int &status) {
+  // A file size limit is an error of write(), with a message, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     auto formatter = std::make_shared<HelpFormatter>();
     app.formatter(formatter);
