@@ -65,6 +65,7 @@ struct Gemm {
     });
   }
 
+  /// Tiles [tile, tile + Tiles) times tokens [begin, end).
   template <int Tiles> KERNEL_LAMBDA void tokens(int64_t tile, int64_t begin, int64_t end) const {
     int64_t m = begin;
     for (; m + 4 <= end; m += 4)
@@ -98,13 +99,11 @@ LLMC_KERNEL(gemm, int64_t k, int64_t n, int64_t wElement, int64_t wPacking, int6
   const int64_t chunk = 64;
   for (int64_t first = 0; first < m; first += chunk) {
     const int64_t last = smaller(first + chunk, m);
-    int64_t tile = begin;
-    if (glu) {
-      for (; tile < end; tile += 2)
+    // Tiles alternate gate, up with glu: a pair is one step.
+    for (int64_t tile = begin; tile < end; tile += glu ? 2 : 1)
+      if (glu)
         g.tokens<2>(tile, first, last);
-      continue;
-    }
-    for (; tile < end; ++tile)
-      g.tokens<1>(tile, first, last);
+      else
+        g.tokens<1>(tile, first, last);
   }
 }

@@ -97,6 +97,9 @@ KERNEL_INLINE void intBlock(const Format &f, const uint8_t *w, const uint8_t *x,
         nibbleGroup(at, values + g * xGroup, stride, xGroup, dot);
       else
         byteGroup(at, values + g * xGroup, stride, xGroup, dot);
+      // Loads of scales and sums stay behind the products, where they are broadcast as they come:
+      // hoisted above the loop they would be spilled.
+      asm volatile("" ::: "memory");
       unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
         const float sa = loadAs<float>(scales + m * stride + 4 * g);
         const int32_t sum = loadAs<int32_t>(sums + m * stride + 4 * g);
