@@ -51,3 +51,23 @@ func.func @main(%x: tensor<1x3x8xf32>, %cos: tensor<1x3x8xf32>, %sin: tensor<1x3
   %y = graph.binary add %p, %q : (tensor<1x3x8xf32>, tensor<1x3x8xf32>) -> tensor<1x3x8xf32>
   return %y : tensor<1x3x8xf32>
 }
+
+// -----
+
+// The second slice starts before the half: not a rotation of halves.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: graph.rotary_embedding
+func.func @main(%x: tensor<1x3x8xf32>, %cos: tensor<1x3x8xf32>, %sin: tensor<1x3x8xf32>) -> tensor<1x3x8xf32> {
+  %zero = graph.constant dense<0> : tensor<1xi64>
+  %two = graph.constant dense<2> : tensor<1xi64>
+  %four = graph.constant dense<4> : tensor<1xi64>
+  %six = graph.constant dense<6> : tensor<1xi64>
+  %a = graph.slice %x from %zero to %four axes %two : (tensor<1x3x8xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<1x3x4xf32>
+  %b = graph.slice %x from %two to %six axes %two : (tensor<1x3x8xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<1x3x4xf32>
+  %n = graph.unary neg %b : (tensor<1x3x4xf32>) -> tensor<1x3x4xf32>
+  %r = graph.concat %n, %a {axis = 2 : i64} : (tensor<1x3x4xf32>, tensor<1x3x4xf32>) -> tensor<1x3x8xf32>
+  %p = graph.binary mul %x, %cos : (tensor<1x3x8xf32>, tensor<1x3x8xf32>) -> tensor<1x3x8xf32>
+  %q = graph.binary mul %r, %sin : (tensor<1x3x8xf32>, tensor<1x3x8xf32>) -> tensor<1x3x8xf32>
+  %y = graph.binary add %p, %q : (tensor<1x3x8xf32>, tensor<1x3x8xf32>) -> tensor<1x3x8xf32>
+  return %y : tensor<1x3x8xf32>
+}

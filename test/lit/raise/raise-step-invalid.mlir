@@ -129,3 +129,35 @@ module {
     return %x : tensor<4x?x8xf32>
   }
 }
+
+// -----
+
+// A padding mask alone lets a token see later ones.
+module {
+  // expected-note@+1 {{output 'logits' needs it}}
+  func.func @main(%ids: tensor<?x?xi64> {graph.name = "input_ids"}, %am: tensor<?x?xi64> {graph.name = "attention_mask"}) -> (tensor<?x?x8xf32> {graph.name = "logits"}) {
+    %axes = graph.constant dense<[1, 2]> : tensor<2xi64>
+    %e = graph.weight "embed" in "m.data" at 0 bytes 128 : tensor<4x8xf32>
+    %x = graph.gather %e, %ids : (tensor<4x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+    %b = graph.cast %am : (tensor<?x?xi64>) -> tensor<?x?xi1>
+    %mask = graph.unsqueeze %b, %axes : (tensor<?x?xi1>, tensor<2xi64>) -> tensor<?x1x1x?xi1>
+    // expected-error@+1 {{the mask is not causal: at 0 past and 5 new tokens, new token 0 sees keys 0 to 4}}
+    %y = graph.attention %x, %x, %x mask %mask {q_num_heads = 2 : i64, kv_num_heads = 2 : i64, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x1x1x?xi1>) -> tensor<?x?x8xf32>
+    return %y : tensor<?x?x8xf32>
+  }
+}
+
+// -----
+
+// Rows of a table by twice the position are not position embeddings.
+module {
+  // expected-note@+1 {{output 'logits' needs it}}
+  func.func @main(%ids: tensor<?x?xi64> {graph.name = "input_ids"}, %pos: tensor<?x?xi64> {graph.name = "position_ids"}) -> (tensor<?x?x8xf32> {graph.name = "logits"}) {
+    %two = graph.constant dense<2> : tensor<i64>
+    %e = graph.weight "table" in "m.data" at 0 bytes 128 : tensor<4x8xf32>
+    %p = graph.binary mul %pos, %two : (tensor<?x?xi64>, tensor<i64>) -> tensor<?x?xi64>
+    // expected-error@+1 {{the rows of the table are chosen by something other than token ids or positions}}
+    %x = graph.gather %e, %p : (tensor<4x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+    return %x : tensor<?x?x8xf32>
+  }
+}

@@ -57,7 +57,9 @@ module attributes {graph.model = {max_context = 128 : i64}} {
     %at = graph.transpose %a {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32>) -> tensor<?x?x2x4xf32>
     %ar = graph.reshape %at, %joined : (tensor<?x?x2x4xf32>, tensor<3xi64>) -> tensor<?x?x8xf32>
     %h = graph.binary add %x, %ar : (tensor<?x?x8xf32>, tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
-    %head = graph.transpose %e {perm = array<i64: 1, 0>} : (tensor<16x8xf32>) -> tensor<8x16xf32>
+    // The head is the same place of the file under another name: a tied weight is one.
+    %tied = graph.weight "lm_head" in "m.data" at 0 bytes 512 : tensor<16x8xf32>
+    %head = graph.transpose %tied {perm = array<i64: 1, 0>} : (tensor<16x8xf32>) -> tensor<8x16xf32>
     %l = graph.matmul %h, %head : (tensor<?x?x8xf32>, tensor<8x16xf32>) -> tensor<?x?x16xf32>
     return %l, %kc, %vc : tensor<?x?x16xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>
   }
@@ -118,6 +120,10 @@ module {
 // CHECK: %[[F:.*]] = llm.weight_constant dense<[1.000000e+00, 0.00999999977]> : tensor<2xf32>
 // CHECK: %[[A:.*]] = llm.rope_angles %{{.*}}, %[[F]] : (tensor<?xi32>, tensor<2xf32>) -> tensor<?x2x2xf32>
 // CHECK: llm.rope %[[Q]], %[[A]] {heads = 2 : i64}
+// CHECK: llm.weight_rows %[[T]] from 4 :
+// CHECK: llm.weight_rows %[[T]] from 16 :
+// CHECK: llm.weight_rows %[[T]] from 8 :
+// CHECK: llm.weight_rows %[[T]] from 20 :
 // CHECK: llm.kv_cache 0 : <2 x 4 x 4 x f32>
 // CHECK: llm.attention {{.*}}window = 3 : i64
 module {
