@@ -14,35 +14,35 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
   command
       .add_flag_callback(
           "--int4", [&] { options.quantization = "int4"; },
-          "Weights in 4 bits, groups of 32 with a scale; embedding and head int8")
+          "weights in 4 bits, groups of 32 with a scale; embedding and head int8")
       ->group(group);
   command
       .add_flag_callback(
           "--int8", [&] { options.quantization = "int8"; },
-          "Weights in 8 bits, groups of 32 with a scale")
+          "weights in 8 bits, groups of 32 with a scale")
       ->group(group);
-  command.add_option("--quantization", options.quantization, "The same by name")
+  command.add_option("--quantization", options.quantization, "the same by name")
       ->check(CLI::IsMember({"none", "int8", "int4"}))
       ->group(group);
   // `run` has the flag already: a plan that was compiled otherwise is refused.
   if (!command.get_option_no_throw("--activations"))
     command
         .add_option("--activations", options.activations,
-                    "How integer weights see their inputs: int8 (fast, the default) or f32")
+                    "how integer weights see their inputs: int8 (fast, the default) or f32")
         ->check(CLI::IsMember({"auto", "f32", "int8"}))
         ->group(group);
   command
-      .add_option("--kv-cache-dtype", options.kvCacheDtype, "Element of the KV cache (auto: f16)")
+      .add_option("--kv-cache-dtype", options.kvCacheDtype, "element of the KV cache (auto: f16)")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
       ->group(group);
   command
       .add_option("--max-model-len", options.maxModelLen,
-                  "Longest sequence in tokens (default: what the model says)")
+                  "longest sequence in tokens (default: what the model says)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 24))
       ->group(group);
   command
       .add_option("--tokenizer", options.tokenizer,
-                  "Folder with the tokenizer's files (default: beside the model)")
+                  "folder with the tokenizer's files (default: beside the model)")
       ->group(group);
 }
 
@@ -57,13 +57,13 @@ static std::string defaultOutput(const std::string &model) {
 
 CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand(
-      "compile", "Compiles a model (.onnx, .gguf or a Hugging Face folder) to a plan");
+      "compile", "compile a model (.onnx, .gguf or a Hugging Face folder) to a plan");
   auto options = std::make_shared<CompileOptions>();
   auto remarks = std::make_shared<bool>(false);
   auto emit = std::make_shared<std::string>();
   command->add_option("MODEL", options->model, ".onnx file, .gguf file or Hugging Face folder")
       ->required();
-  command->add_option("-o,--output", options->output, "The plan (default: the model's name.plan)");
+  command->add_option("-o,--output", options->output, "the plan (default: the model's name.plan)");
   command
       ->add_option("-O", options->optLevel,
                    "0: only what a plan needs; 1: cheap fusions; 2: all fusions; 3 (default): and "
@@ -72,35 +72,35 @@ CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
   addCompileFlags(*command, *options);
   command
       ->add_option("--max-num-batched-tokens", options->maxBatchedTokens,
-                   "Tokens of the largest step (default 512)")
+                   "tokens of the largest step (default 512)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 16))
       ->group("Compilation");
   command
       ->add_option("--max-num-seqs", options->maxSequences,
-                   "Sequences of the largest step (default 256)")
+                   "sequences of the largest step (default 256)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 16))
       ->group("Compilation");
   command
       ->add_option("--cpu-level", options->cpuLevels,
-                   "Levels to carry machine code for (default: all)")
+                   "levels to carry machine code for (default: all)")
       ->delimiter(',')
       ->group("Compilation");
-  command->add_option("-j,--jobs", options->jobs, "Threads (default: all that the process may use)")
+  command->add_option("-j,--jobs", options->jobs, "threads (default: all that the process may use)")
       ->check(CLI::Range(1u, 1024u))
       ->group("Compilation");
-  command->add_option("--dump-ir", options->dumpDir, "Write the IR after each phase to this folder")
+  command->add_option("--dump-ir", options->dumpDir, "write the IR after each phase to this folder")
       ->group("Looking inside");
   command
       ->add_option("--emit", *emit,
                    "PHASE[=PATH]: stop after a phase and write its IR (import, raise, fuse, "
                    "quantize-weights, select-kv-layout, tile-attention, lower-to-plan)")
       ->group("Looking inside");
-  command->add_option("--disable-pass", options->disabledPasses, "Leave out passes, by name")
+  command->add_option("--disable-pass", options->disabledPasses, "leave out passes, by name")
       ->delimiter(',')
       ->group("Looking inside");
-  command->add_flag("--remarks", *remarks, "Print every fast path that was missed, with the reason")
+  command->add_flag("--remarks", *remarks, "print every fast path that was missed, with the reason")
       ->group("Looking inside");
-  command->add_flag("-q,--quiet", options->quiet, "No progress");
+  command->add_flag("-q,--quiet", options->quiet, "no progress");
   command->callback([options, remarks, emit, &status] {
     size_t equals = emit->find('=');
     options->emitPhase = emit->substr(0, equals);

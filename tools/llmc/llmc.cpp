@@ -1,5 +1,6 @@
 // llmc: compiles language models to plans, and runs, measures and inspects them.
 #include "tools/common/Commands.h"
+#include "tools/common/Completion.h"
 #include "tools/llmc/CompileCommand.h"
 #include "tools/llmc/LoadCompiler.h"
 
@@ -38,5 +39,6 @@ int main(int argc, char **argv) {
         inspect.on(addInspectCommand(app, inspect.resolver(), status)),
         addVerifyCommand(app, status)})
     readFlagsFromEnvironment(*command);
+  addCompletionCommand(app, status);
   return runTool(app, argc, argv, status);
 }
