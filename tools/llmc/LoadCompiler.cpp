@@ -11,12 +11,17 @@
 using namespace llmc;
 using llmrt::Status;
 
-/// `bin/llmc` in a build or an installation has its library in `lib` beside `bin`; a distribution
-/// may use another name for that folder.
+/// The library is in `lib` beside the build's `bin`, and where an installation puts libraries.
 static std::string libraryPath() {
   std::error_code error;
   std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path().parent_path() / LLMC_LIBDIR / "libllmc_compiler.so").string();
+  std::filesystem::path prefix = self.parent_path().parent_path();
+  for (const char *folder : {"lib", LLMC_INSTALL_LIBDIR}) {
+    std::filesystem::path path = prefix / folder / "libllmc_compiler.so";
+    if (std::filesystem::exists(path, error))
+      return path.string();
+  }
+  return (prefix / "lib" / "libllmc_compiler.so").string();
 }
 
 Status tools::compile(const CompileOptions &options, CompileReport &report) {
