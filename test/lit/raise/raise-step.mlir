@@ -196,3 +196,35 @@ module {
     return %s : tensor<1x?x8xf32>
   }
 }
+
+// -----
+
+// ONNX 23 with everything folded: heads in the last dimension, rotary tables read by position_ids, the cache joined by the
+// operation, which is causal by itself.
+// CHECK: llm.model = {{.*}}max_context = 32 : i64
+// CHECK: %[[Q:.*]] = llm.linear
+// CHECK: %[[A:.*]] = llm.rope_gather %{{.*}} : (tensor<?xi32>, tensor<32x2xf32>, tensor<32x2xf32>) -> tensor<?x2x2xf32>
+// CHECK: %[[R:.*]] = llm.rope %[[Q]], %[[A]] {heads = 2 : i64, interleaved} : tensor<?x16xf32>
+// CHECK: llm.kv_cache 3 : <1 x 8 x 8 x f32>
+// CHECK: llm.attention %[[R]], %{{.*}} {heads = 2 : i64, scale = 0.35355339059327373 : f64} : tensor<?x16xf32>
+module {
+  func.func @main(%ids: tensor<?x?xi64> {graph.name = "input_ids"}, %pos: tensor<?x?xi64> {graph.name = "position_ids"},
+                  %pk: tensor<?x1x?x8xf32> {graph.name = "past_key_3"}, %pv: tensor<?x1x?x8xf32> {graph.name = "past_value_3"})
+      -> (tensor<?x?x16xf32> {graph.name = "logits"}, tensor<?x1x?x8xf32> {graph.name = "present_key_3"},
+          tensor<?x1x?x8xf32> {graph.name = "present_value_3"}) {
+    %e = graph.weight "embed" in "m.data" at 0 bytes 128 : tensor<4x8xf32>
+    %wq = graph.weight "wq" in "m.data" at 128 bytes 512 : tensor<8x16xf32>
+    %wk = graph.weight "wk" in "m.data" at 640 bytes 256 : tensor<8x8xf32>
+    %b = graph.weight "bk" in "m.data" at 896 bytes 32 : tensor<8xf32>
+    %cos = graph.weight "cos" in "m.data" at 1024 bytes 256 : tensor<32x2xf32>
+    %sin = graph.weight "sin" in "m.data" at 1280 bytes 256 : tensor<32x2xf32>
+    %x = graph.gather %e, %ids : (tensor<4x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+    %q = graph.matmul %x, %wq : (tensor<?x?x8xf32>, tensor<8x16xf32>) -> tensor<?x?x16xf32>
+    %k0 = graph.matmul %x, %wk : (tensor<?x?x8xf32>, tensor<8x8xf32>) -> tensor<?x?x8xf32>
+    %k = graph.binary add %k0, %b : (tensor<?x?x8xf32>, tensor<8xf32>) -> tensor<?x?x8xf32>
+    %qr = graph.rotary_embedding %q cos %cos sin %sin positions %pos {interleaved, num_heads = 2 : i64, rotary_dim = 4 : i64} : (tensor<?x?x16xf32>, tensor<32x2xf32>, tensor<32x2xf32>, tensor<?x?xi64>) -> tensor<?x?x16xf32>
+    %kr = graph.rotary_embedding %k cos %cos sin %sin positions %pos {interleaved, num_heads = 1 : i64, rotary_dim = 4 : i64} : (tensor<?x?x8xf32>, tensor<32x2xf32>, tensor<32x2xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+    %y:3 = graph.attention %qr, %kr, %k past %pk, %pv {is_causal, q_num_heads = 2 : i64, kv_num_heads = 1 : i64, resultSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<?x?x16xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x1x?x8xf32>, tensor<?x1x?x8xf32>) -> (tensor<?x?x16xf32>, tensor<?x1x?x8xf32>, tensor<?x1x?x8xf32>)
+    return %y#0, %y#1, %y#2 : tensor<?x?x16xf32>, tensor<?x1x?x8xf32>, tensor<?x1x?x8xf32>
+  }
+}
