@@ -82,7 +82,8 @@ TEST(TemplateMutation, NeverCrashes) {
   std::vector<std::string> all;
   for (const auto &[name, model] : files["templates"].items())
     all.push_back(readTemplateFile(name + ".jinja"));
-  for (const Json &entry : readTemplateJson("expressions.json")["entries"])
+  const Json expressions = readTemplateJson("expressions.json");
+  for (const Json &entry : expressions["entries"])
     if (all.size() < 400)
       all.push_back(entry["template"]);
   std::vector<Json> conversations;
