@@ -5,7 +5,7 @@ import pytest
 
 from conftest import compile_model, golden_runs, llmc, tool
 
-COMMANDS = ["compile", "run", "bench", "inspect", "verify"]
+COMMANDS = ["compile", "run", "bench", "eval", "explain", "inspect", "verify"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -18,8 +18,7 @@ struct ExplainOptions {
 
 /// Runs steps of the plan at \p path with a clock around every command and prints, kernel by
 /// kernel, what it moves and computes, how long the roofline says that takes, and how long it
-/// took: of several steps the one of median time, so that the rows sum up to it. Returns the exit
-/// status.
+/// took: each command's median over several steps. Returns the exit status.
 int explainMain(const std::string &path, const ExplainOptions &options, std::ostream &out,
                 std::ostream &err);
 

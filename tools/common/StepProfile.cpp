@@ -3,7 +3,6 @@
 #include "runtime/plan/WeightFormat.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace llmc::tools {
 
@@ -61,15 +60,17 @@ private:
   std::vector<double> seconds_;
 };
 
-double sum(const std::vector<double> &values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
-std::vector<double> ofMedianTime(std::vector<std::vector<double>> steps) {
-  auto middle = steps.begin() + static_cast<ptrdiff_t>(steps.size() / 2);
-  std::nth_element(steps.begin(), middle, steps.end(),
-                   [](const auto &a, const auto &b) { return sum(a) < sum(b); });
-  return *middle;
+/// Of each command the median over the steps: what the system does beside us falls on few of them.
+std::vector<double> medians(const std::vector<std::vector<double>> &steps) {
+  std::vector<double> result(steps.front().size()), one(steps.size());
+  for (size_t c = 0; c < result.size(); ++c) {
+    for (size_t s = 0; s < steps.size(); ++s)
+      one[s] = steps[s][c];
+    auto middle = one.begin() + static_cast<ptrdiff_t>(one.size() / 2);
+    std::nth_element(one.begin(), middle, one.end());
+    result[c] = *middle;
+  }
+  return result;
 }
 
 std::string shapeOf(const fbs::Kernel &kernel) {
@@ -81,10 +82,10 @@ std::string shapeOf(const fbs::Kernel &kernel) {
   };
   auto product = [&](const char *a, const char *b) -> std::string {
     std::string left = constant(a), right = constant(b);
-    return left.empty() || right.empty() ? left + right : left + " x " + right;
+    return left.empty() || right.empty() ? std::string() : left + " x " + right;
   };
   for (std::string shape : {product("k", "n"), product("heads", "key_size"),
-                            product("heads", "head_size"), constant("d")})
+                            product("heads", "head_size"), constant("k"), constant("d")})
     if (!shape.empty())
       return shape;
   return {};
@@ -157,7 +158,7 @@ Result<StepProfile> profileDecode(Engine &engine, const fbs::Plan &plan,
     steps.push_back(measurement.take());
   }
   LLMRT_RETURN_IF_ERROR(listener.status);
-  StepProfile profile = profileOf(plan, limits, {{1, 1, context}}, ofMedianTime(std::move(steps)));
+  StepProfile profile = profileOf(plan, limits, {{1, 1, context}}, medians(steps));
   profile.name = "decode";
   return profile;
 }
@@ -182,7 +183,7 @@ Result<StepProfile> profilePrefill(Engine &engine, const fbs::Plan &plan,
     steps.push_back({chunk, done + chunk == tokens ? 1 : 0, done});
     done += chunk;
   }
-  StepProfile profile = profileOf(plan, limits, steps, ofMedianTime(std::move(runs)));
+  StepProfile profile = profileOf(plan, limits, steps, medians(runs));
   profile.name = "prefill";
   return profile;
 }

@@ -32,7 +32,7 @@ struct StepProfile {
   std::vector<KernelProfile> kernels; ///< the slowest first
 };
 
-/// Decodes after \p context tokens, at least 1, and gives the step of median time.
+/// Decodes tokens after \p context, at least 1, and gives each command's median time.
 llmrt::Result<StepProfile> profileDecode(llmrt::Engine &engine, const llmrt::fbs::Plan &plan,
                                          const llmrt::MachineLimits &limits, int64_t context);
 /// The steps of a prompt of \p tokens, from an empty cache.
