@@ -68,8 +68,11 @@ struct Gemm {
   /// Tiles [tile, tile + Tiles) times tokens [begin, end).
   template <int Tiles> KERNEL_LAMBDA void tokens(int64_t tile, int64_t begin, int64_t end) const {
     int64_t m = begin;
-    for (; m + 4 <= end; m += 4)
-      block<Tiles, 4>(tile, m);
+    for (; m + kTokenBlock <= end; m += kTokenBlock)
+      block<Tiles, kTokenBlock>(tile, m);
+    if constexpr (kTokenBlock > 4)
+      for (; m + 4 <= end; m += 4)
+        block<Tiles, 4>(tile, m);
     for (; m < end; ++m)
       block<Tiles, 1>(tile, m);
   }

@@ -28,6 +28,14 @@ typedef _Float16 Half16 __attribute__((ext_vector_type(16)));
 
 constexpr int64_t kLanes = 16;
 
+/// Tokens that one pass over a tile of weights takes: what the level's registers hold. It decides
+/// speed and nothing else.
+#if defined(__AVX512F__) || defined(LLMC_KERNEL_EMULATE_VNNI)
+constexpr int kTokenBlock = 8;
+#else
+constexpr int kTokenBlock = 4;
+#endif
+
 template <typename V> KERNEL_INLINE V loadAs(const void *p) {
   V v;
   __builtin_memcpy(&v, p, sizeof(V));

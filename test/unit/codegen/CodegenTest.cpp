@@ -195,7 +195,7 @@ TEST(KernelRules, RefusesWhatDoesNotExist) {
 /// The v4 text of the integer gemm, with vpdpbusd emulated, against the same reference.
 TEST(IntDot, EmulatedVnniMatchesReference) {
   std::mt19937 rng(17);
-  const int64_t n = 48, k = 96, m = 7, xGroup = 32;
+  const int64_t n = 48, k = 96, m = 13, xGroup = 32; // 13: blocks of 8, 4 and 1
   for (bool isI4 : {true, false})
     for (bool hasMin : {false, true}) {
       WeightFormat f{
