@@ -70,7 +70,12 @@ const std::vector<Step> &steps() {
        }},
       {Phase::Quantize, "llmc-quantize-activations", 0,
        [](const CompileOptions &options) -> std::unique_ptr<Pass> {
-         return options.activations == "f32" ? nullptr : createQuantizeActivationsPass();
+         if (options.activations == "f32")
+           return nullptr;
+         // 8-bit weights are chosen for quality: there the inputs' rounding is most of the error.
+         QuantizeActivationsPassOptions o;
+         o.group = options.quantization == "int8" ? 16 : 32;
+         return createQuantizeActivationsPass(o);
        }},
       {Phase::Quantize, "llmc-fuse-norm-quantize", 1,
        [](auto &) { return createFuseNormQuantizePass(); }},
