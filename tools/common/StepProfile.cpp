@@ -10,7 +10,7 @@ using namespace llmrt;
 
 namespace {
 
-constexpr int prefillRuns = 3;
+constexpr int prefillRuns = 5;
 
 class Listener final : public RequestListener {
 public:
