@@ -18,7 +18,8 @@ protected:
                                          "tensor<?xi32>) -> tensor<?x6xf32> {" +
                                              body + "}",
                                          &context);
-    EXPECT_TRUE(module) << errors;
+    if (!module)
+      return llmrt::internalError(errors);
     CalibrationOptions options;
     options.tokens = 16;
     options.threads = threads;
@@ -49,7 +50,7 @@ TEST_F(Calibrate, measuresTheInputsOfEveryProjectionButTheLast) {
                            weight("bias", "b", "2", 8) + weight("second", "c", "2x2", 16) +
                            weight("head", "h", "6x2", 48) + R"(
     %x = llm.embedding %tokens, %e : (tensor<?xi32>, tensor<6x2xf32>) -> tensor<?x2xf32>
-    %y = llm.linear %x, %a bias(%b) : tensor<?x2xf32>, tensor<2x2xf32>, bias tensor<2xf32> -> tensor<?x2xf32>
+    %y = llm.linear %x, %a bias(%b) : tensor<?x2xf32>, tensor<2x2xf32> bias tensor<2xf32> -> tensor<?x2xf32>
     %z = llm.linear %y, %c : tensor<?x2xf32>, tensor<2x2xf32> -> tensor<?x2xf32>
     %w = llm.add %z, %x : tensor<?x2xf32>
     %r = llm.gather_rows %w : tensor<?x2xf32>
@@ -95,7 +96,7 @@ TEST_F(Calibrate, refusesWhatItDoesNotKnow) {
   tensors["w"] = std::vector<float>(12, 1);
   auto measured = measure(weight("embed", "e", "6x2", 48) + weight("w", "w", "6x2", 48) + R"(
     %x = llm.embedding %tokens, %e : (tensor<?xi32>, tensor<6x2xf32>) -> tensor<?x2xf32>
-    %l = llm.linear %x, %w {activation = 1 : i32} : tensor<?x2xf32>, tensor<6x2xf32> -> tensor<?x6xf32>
+    %l = llm.linear %x, %w {activation = #llm<activation_kind silu>} : tensor<?x2xf32>, tensor<6x2xf32> -> tensor<?x6xf32>
     return %l : tensor<?x6xf32>)");
   ASSERT_FALSE(measured.isOk());
   EXPECT_EQ(measured.status().code(), llmrt::StatusCode::Unsupported);

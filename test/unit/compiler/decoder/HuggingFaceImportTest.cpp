@@ -71,7 +71,7 @@ TEST_F(HuggingFaceImport, buildsTheStep) {
   expectHas(text, "kv_heads = 2 : i64");
   expectHas(text, "max_context = 64 : i64");
   expectHas(text, "scale = 5.000000e-01 : f64"); // 1 / sqrt(4)
-  expectHas(text, "!llm.kv<2 x 4 x 4 x f32>");
+  expectHas(text, "<2 x 4 x 4 x f32>");
   EXPECT_EQ(remarks, "");
 }
 
