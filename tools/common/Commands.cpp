@@ -84,6 +84,8 @@ CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status) {
                    ->group("Prompt");
   run->add_option("--prompt-ids", o->promptIds, "token ids instead of a text: 1,2,3")
       ->delimiter(',')
+      // An empty text would be read as the number 0.
+      ->check([](const std::string &id) { return id.empty() ? "needs at least one id" : ""; })
       ->type_name("IDS")
       ->group("Prompt")
       ->excludes(text);
