@@ -31,9 +31,9 @@ install_packages() {
   rm -f "$log"
 }
 
-# build TARGET...: configures (once) and builds into build/.
+# build TARGET...: configures (once; again when the tests are asked for and not in it) and builds into build/.
 build() {
-  if [ ! -f build/build.ninja ]; then
+  if [ ! -f build/build.ninja ] || { [ $# -eq 0 ] && [ ! -f build/test/CTestTestfile.cmake ]; }; then
     say "Configuring"
     cmake --preset default >build-configure.log 2>&1 || { tail -n 20 build-configure.log >&2; fail "The build could not be configured (see above)."; }
     rm -f build-configure.log
