@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +53,13 @@ std::optional<FileStamp> stampOf(const std::string &path) {
   auto nanoseconds = [](const timespec &t) { return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec; };
   return FileStamp{s.st_dev, s.st_ino, static_cast<uint64_t>(s.st_size), nanoseconds(s.st_mtim),
                    nanoseconds(s.st_ctim)};
+}
+
+/// The clock that stamps files: never ahead of the stamp of a file that is written later.
+int64_t now() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME_COARSE, &t);
+  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
 }
 
 std::optional<std::string> hashFile(const std::string &path) {
@@ -252,27 +260,27 @@ Result<std::string> CompileCache::planFor(CompileOptions options, const Compile 
   if (std::optional<std::string> plan = lookUp(options)) // another process was faster
     return *plan;
 
-  // What is hashed must be what is compiled: stamps are taken before.
   Entry entry;
   entry.texts = allTextFiles(options);
-  std::vector<std::pair<std::string, std::optional<FileStamp>>> before;
-  for (const std::string &text : entry.texts)
-    before.push_back({text, stampOf(text)});
+  const int64_t began = now();
   std::string temporary = folder_ + "/new-" + std::to_string(getpid()) + ".plan";
   options.output = temporary;
   CompileReport report;
   LLMRT_RETURN_IF_ERROR(compile(options, report));
-  for (const auto &[text, stamp] : before) {
-    std::optional<std::string> hash = hashFile(text);
-    if (stamp && hash)
-      entry.files.push_back({text, *hash, *stamp});
-  }
+  // What is remembered must be what was compiled: a file that changed meanwhile is not remembered,
+  // and the next start compiles again.
+  bool steady = true;
+  auto remember = [&](const std::string &path, std::optional<std::string> sha256) {
+    std::optional<FileStamp> stamp = stampOf(path);
+    steady &= stamp && sha256 && stamp->modified < began && stamp->changed < began;
+    if (stamp && sha256)
+      entry.files.push_back({path, *sha256, *stamp});
+  };
+  for (const std::string &text : entry.texts)
+    remember(text, hashFile(text));
   for (const SourceHash &source : report.files) {
-    std::optional<FileStamp> stamp = stampOf(source.path);
-    if (!stamp)
-      continue;
     std::error_code error;
-    entry.files.push_back({fs::absolute(source.path, error).string(), source.sha256, *stamp});
+    remember(fs::absolute(source.path, error).string(), source.sha256);
   }
   entry.plan = contentKey(entry, options) + ".plan";
   std::string plan = folder_ + "/" + entry.plan;
@@ -281,6 +289,7 @@ Result<std::string> CompileCache::planFor(CompileOptions options, const Compile 
     unlink(temporary.c_str());
     return llmrt::ioError(plan + ": can't be written: " + std::strerror(error));
   }
-  LLMRT_RETURN_IF_ERROR(writeOutputFile(indexPath(options), entry.toJson()));
+  if (steady)
+    LLMRT_RETURN_IF_ERROR(writeOutputFile(indexPath(options), entry.toJson()));
   return plan;
 }

@@ -23,8 +23,8 @@ def Plan_ProgramOp : Plan_Op<"program", [SymbolTable, NoTerminator, SingleBlock,
 def Plan_WeightOp : Plan_Op<"weight", [Pure]> {
   let summary = "a matrix or vector as the plan stores it";
   let description = [{
-    The values of `source` in `format`; without a format they are f32 rows, as vectors are. `quantize`
-    tells apart a format that the values fit exactly and one that they are rounded to.
+    The values of `source` in `format`; without a format they are f32 rows, as vectors are. Where the source
+    holds the format's own integers they are kept, otherwise floats are rounded to it.
   }];
   let arguments = (ins StrAttr:$name, Llm_WeightTensor:$source, OptionalAttr<Llm_FormatAttr>:$format);
   let results = (outs Plan_WeightType:$result);
