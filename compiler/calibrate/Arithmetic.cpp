@@ -1,5 +1,7 @@
 #include "compiler/calibrate/Arithmetic.h"
 
+#include "runtime/decode/Math.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,6 +9,26 @@
 
 namespace llmc::calibrate {
 namespace {
+
+// The C library's functions differ in their last bits from one version to the next, and what is
+// measured here ends in the plan, whose bytes must not: exp is the runtime's, and the others are
+// made of it.
+float exp(float x) { return static_cast<float>(llmrt::fixedExp(x)); }
+float tanh(float x) {
+  const double t = llmrt::fixedExp(-2.0 * std::fabs(x));
+  return std::copysign(static_cast<float>((1 - t) / (1 + t)), x);
+}
+/// x Phi(x): erfc(z) = t P(t) e^(-z^2), t = 1 / (1 + 0.3 z), as the kernels have it
+/// (within 2.5e-8).
+float gelu(float x) {
+  const double a = std::fabs(x), t = 1 / (1 + 0.3 * M_SQRT1_2 * a);
+  double p = -0.130069916809;
+  for (double c : {0.487922048161, -0.516434119737, 0.551528766725, -0.0965347795369,
+                   0.215368556972, 0.148328563199, 0.170701044727, 0.169189811422})
+    p = p * t + c;
+  const double tail = 0.5 * t * p * llmrt::fixedExp(-0.5 * a * a);
+  return static_cast<float>(x * (x < 0 ? tail : 1 - tail));
+}
 
 using Lanes = float __attribute__((ext_vector_type(8)));
 
@@ -102,13 +124,13 @@ void attention(const AttentionShape &s, const float *q, const float *k, const fl
           sum += query[i] * key[i];
         sum *= s.scale;
         if (s.softcap > 0)
-          sum = s.softcap * std::tanh(sum / s.softcap);
+          sum = softcap(sum, s.softcap);
         scores[j] = sum;
         largest = std::max(largest, sum);
       }
       float total = 0;
       for (uint64_t j = first; j <= t; ++j)
-        total += scores[j] = std::exp(scores[j] - largest);
+        total += scores[j] = exp(scores[j] - largest);
       float *out = y + (t * s.heads + h) * s.valueSize;
       std::fill_n(out, s.valueSize, 0.0f);
       for (uint64_t j = first; j <= t; ++j) {
@@ -140,15 +162,17 @@ float activate(Activation kind, float x) {
   case Activation::None:
     return x;
   case Activation::Silu:
-    return x / (1 + std::exp(-x));
+    return x / (1 + exp(-x));
   case Activation::Gelu:
-    return 0.5f * x * (1 + std::erf(x * 0.70710678f));
+    return gelu(x);
   case Activation::GeluTanh:
-    return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+    return 0.5f * x * (1 + tanh(0.79788456f * (x + 0.044715f * x * x * x)));
   case Activation::Relu:
     return std::max(x, 0.0f);
   }
   return x;
 }
+
+float softcap(float x, float cap) { return cap * tanh(x / cap); }
 
 } // namespace llmc::calibrate

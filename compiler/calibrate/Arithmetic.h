@@ -41,6 +41,8 @@ void rotate(const float *x, uint64_t tokens, uint64_t heads, uint64_t headSize, 
 
 enum class Activation { None, Silu, Gelu, GeluTanh, Relu };
 float activate(Activation kind, float x);
+/// cap * tanh(x / cap)
+float softcap(float x, float cap);
 
 } // namespace llmc::calibrate
 

@@ -193,8 +193,9 @@ Status Run::angles(llm::RopeAnglesOp op) {
   for (uint64_t t = 0; t != tokens; ++t)
     for (size_t i = 0; i != half; ++i) {
       const float angle = static_cast<float>(t) * frequencies[i];
-      result[2 * t * half + i] = scale * std::cos(angle);
-      result[(2 * t + 1) * half + i] = scale * std::sin(angle);
+      // In double precision and rounded once: the same float from any C library.
+      result[2 * t * half + i] = scale * static_cast<float>(std::cos(double(angle)));
+      result[(2 * t + 1) * half + i] = scale * static_cast<float>(std::sin(double(angle)));
     }
   return Status::ok();
 }
@@ -292,7 +293,7 @@ Status Run::evaluate(Operation &op) {
       .Case([&](llm::SoftcapOp s) {
         const float cap = static_cast<float>(s.getCap().convertToDouble());
         return each(s.getResult(), s.getInput(), s.getInput(),
-                    [cap](float x, float) { return cap * std::tanh(x / cap); });
+                    [cap](float x, float) { return calibrate::softcap(x, cap); });
       })
       .Default([](Operation *other) {
         return llmrt::unsupported("a calibration run doesn't know '" +

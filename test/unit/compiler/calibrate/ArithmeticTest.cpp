@@ -84,6 +84,10 @@ TEST(Arithmetic, activates) {
   EXPECT_NEAR(activate(Activation::GeluTanh, 1), 0.841192f, 1e-5);
   EXPECT_EQ(activate(Activation::Relu, -1), 0);
   EXPECT_EQ(activate(Activation::None, -1), -1);
+  for (float x = -6; x <= 6; x += 0.37f) {
+    EXPECT_NEAR(activate(Activation::Gelu, x), 0.5 * x * std::erfc(-x / std::sqrt(2.0)), 5e-7);
+    EXPECT_NEAR(softcap(x, 2), 2 * std::tanh(x / 2.0), 4e-7);
+  }
 }
 
 } // namespace
