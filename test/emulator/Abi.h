@@ -51,6 +51,7 @@ enum Collective : int {
   MmaBf16,              ///< m16n8k16 bf16 -> f32
   MmaS8,                ///< m16n8k32 s8 -> s32: c and d hold integers
   MmaE4m3,              ///< m16n8k32 e4m3 -> f32
+  MmaTf32,              ///< m16n8k8 tf32 -> f32: operands are f32 bits
 };
 
 struct ShuffleLane {
