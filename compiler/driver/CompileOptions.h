@@ -2,11 +2,22 @@
 #ifndef LLMC_COMPILER_DRIVER_COMPILEOPTIONS_H
 #define LLMC_COMPILER_DRIVER_COMPILEOPTIONS_H
 
+#include "runtime/support/Status.h"
+
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace llmc {
+
+/// Runs a finished plan: fills \p tokens with what follows \p prompt and \p fingerprint with the
+/// hash of the prompt's logits (runtime/engine/SelfTest.h). The compiler holds no engine; whoever
+/// calls it lends one.
+using SelfTestRunner =
+    std::function<llmrt::Status(const std::string &plan, std::span<const int32_t> prompt,
+                                std::span<int32_t> tokens, uint64_t &fingerprint)>;
 
 struct CompileOptions {
   std::string model;                 ///< an .onnx file, a .gguf file or a Hugging Face folder
@@ -26,6 +37,7 @@ struct CompileOptions {
   std::vector<std::string> cpuLevels; ///< empty: all
   unsigned jobs = 0;                  ///< 0: as many threads as the process may use
   bool quiet = false;
+  SelfTestRunner selfTest; ///< none: a plan without a self-test
 };
 
 /// The options that decide the plan's bytes, normalised ("-O3", "--int4", ...): provenance, and the

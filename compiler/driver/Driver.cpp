@@ -266,6 +266,7 @@ Status Compilation::run() {
 
   EmitOptions emit;
   emit.threads = jobs();
+  emit.selfTest = options.selfTest;
   return writePlan(program, files, extras, options.output, emit, progress);
 }
 

@@ -134,6 +134,26 @@ static Status writeWeights(const std::vector<WeightTask> &tasks, llmrt::PlanWrit
   return failure;
 }
 
+/// A test that every model can take: ids spread over the vocabulary, enough of them for the kernels
+/// of large steps, then some tokens one by one. Null for a context that can't hold two tokens.
+static std::unique_ptr<fbs::SelfTestT> makeSelfTest(const fbs::ModelT &model) {
+  constexpr uint32_t promptTokens = 24, newTokens = 8;
+  const uint32_t context = std::min(model.max_context, promptTokens + newTokens);
+  if (context < 2)
+    return nullptr;
+  auto test = std::make_unique<fbs::SelfTestT>();
+  test->tokens.resize(std::min(newTokens, context / 2));
+  uint64_t state = 0;
+  for (size_t i = test->tokens.size(); i != context; ++i) {
+    // Steele, Lea, Flood: Fast splittable pseudorandom number generators (2014).
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    test->prompt.push_back(static_cast<int32_t>((z ^ (z >> 31)) % model.vocab_size));
+  }
+  return test;
+}
+
 Status llmc::writePlan(plan::ProgramOp program, const ModelFiles &files, const PlanExtras &extras,
                        const std::string &path, const EmitOptions &options, Progress &progress) {
   LLMRT_ASSIGN_OR_RETURN(std::unique_ptr<fbs::PlanT> head, buildHead(program, extras));
@@ -184,5 +204,15 @@ Status llmc::writePlan(plan::ProgramOp program, const ModelFiles &files, const P
   for (size_t i = 0; i < files.size(); ++i)
     LLMRT_RETURN_IF_ERROR(files[i].checkStillWhole());
   progress.begin("write");
-  return writer->finish(*head);
+  if (!options.selfTest)
+    return writer->finish(*head);
+  head->self_test = makeSelfTest(*head->model);
+  auto run = [&](const std::string &file, fbs::SelfTestT &test) {
+    return options.selfTest(file, test.prompt, test.tokens, test.logits_fingerprint);
+  };
+  Status tested;
+  LLMRT_RETURN_IF_ERROR(writer->finish(*head, {}, run, &tested));
+  if (!tested)
+    emitRemark(program.getLoc()) << "the plan has no self-test: " << tested.message();
+  return Status::ok();
 }

@@ -3,6 +3,7 @@
 #define LLMC_COMPILER_DRIVER_PLANEMITTER_H
 
 #include "compiler/calibrate/Calibrate.h"
+#include "compiler/driver/CompileOptions.h"
 #include "compiler/driver/Progress.h"
 #include "compiler/driver/WeightExpression.h"
 #include "dialects/plan/PlanDialect.h"
@@ -31,6 +32,7 @@ struct PlanExtras {
 
 struct EmitOptions {
   unsigned threads = 1;
+  SelfTestRunner selfTest; ///< none: a plan without a self-test
 };
 
 /// Fills the head of a plan from \p program: all that does not need the weights' values.

@@ -229,7 +229,19 @@ Status PlanWriter::moveSegments(uint64_t by) {
   return Status::ok();
 }
 
-Status PlanWriter::finish(fbs::PlanT &head, const PlanOptions &check) {
+Status PlanWriter::writeHead(const flatbuffers::DetachedBuffer &bytes) {
+  PlanHeader header = {};
+  std::memcpy(header.magic, kPlanMagic, sizeof header.magic);
+  header.containerVersion = kContainerVersion;
+  header.headSize = bytes.size();
+  header.headChecksum = Xxh64::hash(bytes.data(), bytes.size());
+  header.fileSize = end_;
+  LLMRT_RETURN_IF_ERROR(writeAt(sizeof header, bytes.data(), bytes.size()));
+  return writeAt(0, &header, sizeof header);
+}
+
+Status PlanWriter::finish(fbs::PlanT &head, const PlanOptions &check, const SelfTestRun &selfTest,
+                          Status *selfTestStatus) {
   if (fd_ < 0)
     return internalError(path_ + ": finished before");
   LLMRT_RETURN_IF_ERROR(firstFailure_);
@@ -263,16 +275,21 @@ Status PlanWriter::finish(fbs::PlanT &head, const PlanOptions &check) {
     bytes = serializeHead(head);
   }
 
-  PlanHeader header = {};
-  std::memcpy(header.magic, kPlanMagic, sizeof header.magic);
-  header.containerVersion = kContainerVersion;
-  header.headSize = bytes.size();
-  header.headChecksum = Xxh64::hash(bytes.data(), bytes.size());
-  header.fileSize = end_;
   if (::ftruncate(fd_, static_cast<off_t>(end_)) != 0)
     return failed("can't extend", errno);
-  LLMRT_RETURN_IF_ERROR(writeAt(sizeof header, bytes.data(), bytes.size()));
-  LLMRT_RETURN_IF_ERROR(writeAt(0, &header, sizeof header));
+  LLMRT_RETURN_IF_ERROR(writeHead(bytes));
+  if (head.self_test && selfTest) {
+    Status tested = selfTest(temporary_, *head.self_test);
+    if (!tested)
+      head.self_test.reset();
+    if (selfTestStatus)
+      *selfTestStatus = tested;
+    // Another head of at most the same size: what is beyond it must be zero.
+    std::vector<uint8_t> zeros(bytes.size());
+    LLMRT_RETURN_IF_ERROR(writeAt(sizeof(PlanHeader), zeros.data(), zeros.size()));
+    bytes = serializeHead(head);
+    LLMRT_RETURN_IF_ERROR(writeHead(bytes));
+  }
 
   if (auto plan = Plan::open(temporary_, check); !plan)
     return internalError(path_ + ": the plan would be refused: " + plan.status().message());

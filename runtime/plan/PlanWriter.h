@@ -22,6 +22,7 @@
 #include "runtime/support/Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -51,10 +52,17 @@ public:
   Result<uint32_t> addSegment(fbs::SegmentKind kind, std::string name,
                               std::span<const uint8_t> bytes);
 
+  /// Computes the self-test of the finished file \p path: fills in the tokens and the fingerprint
+  /// of a test whose prompt and number of tokens are set.
+  using SelfTestRun = std::function<Status(const std::string &path, fbs::SelfTestT &test)>;
+
   /// Fills in \p head's format, segments and missing defaults, writes it, verifies the file as a
   /// reader would and gives it its name. The writer can't be used afterwards.
   /// \p check is what the reader is asked for: tests without code say requireCode = false.
-  Status finish(fbs::PlanT &head, const PlanOptions &check = {});
+  /// With \p selfTest and a head that has a self-test, the file as it would be is run; if that
+  /// fails the plan has no self-test and \p selfTestStatus, which may be null, says why.
+  Status finish(fbs::PlanT &head, const PlanOptions &check = {}, const SelfTestRun &selfTest = {},
+                Status *selfTestStatus = nullptr);
 
   /// The bytes that a head takes: of use as headReserve.
   static uint64_t headBytes(fbs::PlanT &head);
@@ -76,6 +84,7 @@ private:
   Status readAt(uint64_t offset, void *data, uint64_t size);
   Status finishHash(Segment &segment);
   Status moveSegments(uint64_t by);
+  Status writeHead(const flatbuffers::DetachedBuffer &bytes);
 
   std::string path_, temporary_;
   int fd_ = -1;

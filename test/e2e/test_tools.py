@@ -33,6 +33,11 @@ def test_verify(tiny_plan):
     tool("llmrt", "verify", tiny_plan)
 
 
+def test_verify_runs_the_self_test(tiny_plan, tmp_path):
+    assert "self-test: 24 prompt tokens, 8 new tokens: ok" in llmc("verify", "--self-test", tiny_plan).stdout
+    assert "self-test" not in llmc("verify", tiny_plan).stdout
+
+
 @pytest.mark.parametrize("model", ["", "f32.gguf", "model.onnx"])
 def test_dumps_parse_and_continue(tiny, tmp_path, model):
     source = tiny / "llama" / model if model else tiny / "llama"

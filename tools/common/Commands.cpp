@@ -1,5 +1,6 @@
 #include "tools/common/Commands.h"
 
+#include "runtime/engine/SelfTest.h"
 #include "tools/common/Bench.h"
 #include "tools/common/Eval.h"
 #include "tools/common/Explain.h"
@@ -61,6 +62,20 @@ void addStepFlags(CLI::App &command, int64_t &batchedTokens, int64_t &blockSize)
       ->check(CLI::PositiveNumber)
       ->type_name("N")
       ->group("Machine");
+}
+
+/// Runs the test of a plan that was verified.
+int selfTestMain(const std::string &path, std::ostream &out, std::ostream &err) {
+  auto plan = llmrt::Plan::open(path);
+  llmrt::Status status = plan ? llmrt::checkSelfTest(*plan) : plan.status();
+  if (!status) {
+    err << "error: " << path << ": " << status.message() << '\n';
+    return 1;
+  }
+  const llmrt::fbs::SelfTest &test = *(*plan)->head().self_test();
+  out << "self-test: " << test.prompt()->size() << " prompt tokens, " << test.tokens()->size()
+      << " new tokens: ok\n";
+  return 0;
 }
 
 } // namespace
@@ -312,8 +327,17 @@ CLI::App *addVerifyCommand(CLI::App &app, int &status) {
   CLI::App *verify =
       app.add_subcommand("verify", "check every part of a plan, weights and code too");
   auto path = addPlan(*verify, "the plan");
-  whenCalled(*verify, path, plansOnly(), status,
-             [](const std::string &plan) { return verifyMain(plan, std::cout, std::cerr); });
+  verify->footer(
+      "A plan holds machine code: --self-test runs it, and is for plans that you trust.");
+  auto run = std::make_shared<bool>(false);
+  verify->add_flag(
+      "--self-test", *run,
+      "run the plan on this machine, too: it must get the tokens and the bits of every "
+      "logit that the compiler recorded");
+  whenCalled(*verify, path, plansOnly(), status, [run](const std::string &plan) {
+    const int verified = verifyMain(plan, std::cout, std::cerr);
+    return verified || !*run ? verified : selfTestMain(plan, std::cout, std::cerr);
+  });
   return verify;
 }
 

@@ -2,6 +2,7 @@
 
 #include "tools/llmc/LoadCompiler.h"
 #include "compiler/cache/CompileCache.h"
+#include "runtime/engine/SelfTest.h"
 
 #include <dlfcn.h>
 #include <filesystem>
@@ -24,6 +25,12 @@ static std::string libraryPath() {
   return (prefix / "lib" / "libllmc_compiler.so").string();
 }
 
+static Status runSelfTest(const std::string &path, std::span<const int32_t> prompt,
+                          std::span<int32_t> tokens, uint64_t &fingerprint) {
+  LLMRT_ASSIGN_OR_RETURN(std::shared_ptr<const llmrt::Plan> plan, llmrt::Plan::open(path));
+  return llmrt::runSelfTest(std::move(plan), prompt, tokens, fingerprint);
+}
+
 Status tools::compile(const CompileOptions &options, CompileReport &report) {
   static void *library = nullptr;
   std::string path = libraryPath();
@@ -34,8 +41,10 @@ Status tools::compile(const CompileOptions &options, CompileReport &report) {
   auto entry = reinterpret_cast<CompileEntry>(dlsym(library, kCompileEntry));
   if (!entry)
     return llmrt::unsupported(path + ": is no compiler of this version");
+  CompileOptions withTest = options;
+  withTest.selfTest = runSelfTest;
   Status status;
-  entry(options, report, status);
+  entry(withTest, report, status);
   return status;
 }
 

@@ -155,6 +155,13 @@ std::vector<uint8_t> tinyPlanImage(const TinyPlanOptions &options) {
   h.text->generation = std::make_unique<GenerationDefaultsT>();
   h.text->generation->stop_ids = options.stopIds;
 
+  if (!options.testPrompt.empty()) {
+    h.self_test = std::make_unique<SelfTestT>();
+    h.self_test->prompt = options.testPrompt;
+    h.self_test->tokens = options.testTokens;
+    h.self_test->logits_fingerprint = options.testFingerprint;
+  }
+
   std::vector<float> next(tinyVocabulary, -1.0f);
   for (auto [from, to] : options.next)
     next[static_cast<size_t>(from)] = static_cast<float>(to);

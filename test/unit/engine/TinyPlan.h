@@ -20,6 +20,9 @@ struct TinyPlanOptions {
   bool tokenizer = false; ///< ids 0-25: a-z; the rest as tinyToken() spells them
   std::vector<int32_t> stopIds;
   uint32_t maxContext = 512;
+  /// The self-test's record, none without a prompt.
+  std::vector<int32_t> testPrompt, testTokens;
+  uint64_t testFingerprint = 0;
 };
 
 /// The bytes of a plan file: greedy tokens are those of hashScript (ScriptedExecutor.h), plus salt.

@@ -66,6 +66,46 @@ TEST(PlanWriter, RoundTrip) {
   EXPECT_EQ(st.st_mode & 022, 0u);
 }
 
+TEST(PlanWriter, RecordsTheSelfTestOfTheFinishedFile) {
+  TemporaryFolder folder;
+  TestPlan p = makeTestPlan();
+  auto writer = PlanWriter::create(folder / "m.plan");
+  ASSERT_TRUE(writer.isOk());
+  for (const SegmentImage &s : p.segments)
+    ASSERT_TRUE((*writer)->addSegment(s.kind, s.name, s.bytes).isOk());
+  auto run = [&](const std::string &path, fbs::SelfTestT &test) {
+    expectSamePlan(path, p); // what is run is a whole plan
+    test.tokens = {6, 7};
+    test.logits_fingerprint = 77;
+    return Status::ok();
+  };
+  Status tested, s = (*writer)->finish(p.head, {}, run, &tested);
+  ASSERT_TRUE(s.isOk()) << s.message();
+  EXPECT_TRUE(tested.isOk());
+  expectSamePlan(folder / "m.plan", p);
+  auto plan = Plan::open(folder / "m.plan");
+  ASSERT_TRUE(plan.isOk());
+  EXPECT_EQ((*plan)->head().self_test()->tokens()->Get(1), 7);
+  EXPECT_EQ((*plan)->head().self_test()->logits_fingerprint(), 77u);
+}
+
+TEST(PlanWriter, APlanThatCannotRunHereHasNoSelfTest) {
+  TemporaryFolder folder;
+  TestPlan p = makeTestPlan();
+  auto writer = PlanWriter::create(folder / "m.plan");
+  ASSERT_TRUE(writer.isOk());
+  for (const SegmentImage &s : p.segments)
+    ASSERT_TRUE((*writer)->addSegment(s.kind, s.name, s.bytes).isOk());
+  auto run = [](const std::string &, fbs::SelfTestT &) { return unsupported("not here"); };
+  Status tested, s = (*writer)->finish(p.head, {}, run, &tested);
+  ASSERT_TRUE(s.isOk()) << s.message();
+  EXPECT_EQ(tested.message(), "not here");
+  expectSamePlan(folder / "m.plan", p);
+  auto plan = Plan::open(folder / "m.plan");
+  ASSERT_TRUE(plan.isOk());
+  EXPECT_EQ((*plan)->head().self_test(), nullptr);
+}
+
 TEST(PlanWriter, SameContentsSameBytes) {
   TemporaryFolder folder;
   TestPlan a = makeTestPlan(), b = makeTestPlan();
