@@ -82,7 +82,8 @@ struct KernelEntry {
   void (*call)(void *const *arguments); ///< each points to an argument's value
   int argumentCount;
   const unsigned short *argumentBytes;
-  void *(*threadLocals)(); ///< touches the object's static shared memory on this thread
+  void *(*staticShared)(); ///< touches the object's static shared memory on this thread
+  bool checked;            ///< built with the instrumentation that the checker needs
 };
 
 } // namespace simt
@@ -117,25 +118,6 @@ float simt_atomic_add_f32(float *, float, simt::Where);
 /// __threadfence.
 void simt_fence(simt::Where);
 
-// Hopper. mbarrier: arrive may expect \p transferBytes first; wait returns when the phase with
-// \p parity has completed.
-void simt_mbarrier_init(void *barrier, int arrivals, simt::Where);
-void simt_mbarrier_arrive(void *barrier, int transferBytes, simt::Where);
-void simt_mbarrier_expect(void *barrier, int transferBytes, simt::Where);
-void simt_mbarrier_wait(void *barrier, int parity, simt::Where);
-/// fence.proxy.async: what this thread wrote may be read by wgmma and TMA.
-void simt_fence_proxy_async(simt::Where);
-/// A box of a tensor map at \p coordinates (innermost first) to shared memory.
-void simt_tma_load(void *destination, const void *map, int rank, const int *coordinates,
-                   void *barrier, simt::Where);
-/// wgmma.mma_async m64nNk16, f16 or bf16 inputs, f32 accumulators: n / 2 registers a thread. A
-/// comes from shared memory by its descriptor, or from \p aRegisters (4 a thread) where that isn't
-/// null.
-void simt_wgmma(float *d, int n, const unsigned *aRegisters, uint64_t aDescriptor,
-                uint64_t bDescriptor, int accumulate, int bf16, int bTransposed, simt::Where);
-void simt_wgmma_fence(simt::Where);
-void simt_wgmma_commit(simt::Where);
-void simt_wgmma_wait(int groupsLeft, simt::Where);
 /// The offset in the block's shared memory, as cvta.to.shared gives it.
 uint32_t simt_shared_address(const void *);
 

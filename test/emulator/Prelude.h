@@ -180,6 +180,9 @@ static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 static inline float __fadd_rn(float a, float b) { return a + b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
+// The C library declares functions of these names.
+#define __expf(x) expf(x)
+#define __logf(x) logf(x)
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline int __float2int_rn(float x) { return int(rintf(x)); }
 static inline float __int2float_rn(int x) { return float(x); }
@@ -222,7 +225,12 @@ template <class... A, void (*Function)(A...)> struct Describe<Function> {
   }
   SIMT_UNCHECKED static void call(void *const *a) { unpack(a, std::index_sequence_for<A...>{}); }
   static constexpr KernelEntry entry(const char *name) {
-    return {name, &call, int(sizeof...(A)), bytes, &touchStaticShared};
+#ifdef SIMT_CHECKED
+    constexpr bool checked = true;
+#else
+    constexpr bool checked = false;
+#endif
+    return {name, &call, int(sizeof...(A)), bytes, &touchStaticShared, checked};
   }
 };
 } // namespace simt

@@ -1,0 +1,98 @@
+//===- Block.h - a running block: threads, warps, barriers ------------------===//
+#ifndef LLMC_TEST_EMULATOR_BLOCK_H
+#define LLMC_TEST_EMULATOR_BLOCK_H
+
+#include "test/emulator/Abi.h"
+#include "test/emulator/Checker.h"
+
+#include <bit>
+#include <random>
+#include <vector>
+
+namespace simt {
+
+enum class State : uint8_t { Runnable, AtCollective, AtBarrier, Exited };
+
+struct AsyncCopy {
+  unsigned char *destination;
+  const void *source;
+  int bytes, sourceBytes;
+  Site site;
+};
+
+struct Thread : ThreadView {
+  void *stackPointer; ///< while another runs
+  uintptr_t stackLow, stackHigh;
+  State state;
+  Where at;                          ///< where it waits
+  int collective;                    ///< the operation that it waits for
+  unsigned mask;                     ///< and its lanes
+  int barrier;                       ///< the barrier that it waits at
+  std::vector<AsyncCopy> openCopies; ///< issued since the last commit
+  std::vector<std::vector<AsyncCopy>> copyGroups;
+};
+
+/// A warp operation that lanes are gathering for.
+struct Gathering {
+  unsigned mask, arrived = 0;
+  int kind;
+  Where at;
+  void *lanes[32];
+};
+
+struct Warp {
+  unsigned runnable, alive;
+  Gathering gatherings[32]; ///< by the lowest lane of their mask: disjoint masks run apart
+};
+
+struct Barrier {
+  unsigned arrived = 0, expected = 0;
+  Where at;
+  std::vector<unsigned> arrivedThreads;
+  int count = 0, any = 0, all = 1;             ///< of the predicates so far
+  int doneCount = 0, doneAny = 0, doneAll = 0; ///< of the last completed one
+};
+
+struct Block : BlockView {
+  const KernelEntry *kernel;
+  void *const *arguments;
+  unsigned threadCount, alive;
+  uint64_t linear; ///< its index in the grid
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  Barrier barriers[16];
+  void *launcher; ///< the stack pointer of whoever runs the block
+  bool failed;
+  std::minstd_rand random;
+  BlockChecker checker;
+  // Kept from block to block.
+  char *stacks = nullptr;
+  size_t stacksSize = 0;
+  unsigned char *sharedRegion = nullptr;
+  uintptr_t staticLow = 0, staticHigh = 0; ///< static shared memory of the kernel's object
+
+  Warp &warpOf(const Thread &t) { return warps[t.linear / 32]; }
+};
+
+/// The block and thread of this fiber. A block never changes its host thread.
+extern thread_local Block *currentBlock;
+inline Thread *currentThread() { return static_cast<Thread *>(simt_thread); }
+
+/// Lets others run until this thread is runnable again; ends the block if none can.
+void yieldThread();
+/// Marks it as waiting, or as runnable again.
+void block(Thread &t, State why, Where at);
+void wake(Thread &t);
+
+/// Ends the launch with a report about the current thread.
+[[noreturn]] void fail(const char *kind, const std::string &text);
+/// "block (0,0,0) thread (33,0,0), warp 1 lane 1"
+std::string describe(const Thread &t);
+
+inline bool sameWhere(Where a, Where b) {
+  return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
+}
+
+} // namespace simt
+
+#endif // LLMC_TEST_EMULATOR_BLOCK_H

@@ -1,0 +1,140 @@
+// The n-th execution of an instruction by each lane of a warp is taken as one execution by the
+// warp. Shared memory: 32 banks of 4 bytes; a wavefront serves one word a bank, 16-byte accesses go
+// a quarter warp at a time and 8-byte ones a half warp. Global memory: sectors of 32 bytes.
+#include "test/emulator/Traffic.h"
+
+#include "test/emulator/Block.h"
+#include "test/emulator/Emulator.h"
+
+#include <algorithm>
+#include <map>
+
+namespace simt {
+namespace {
+
+struct Lane {
+  uint64_t address;
+  unsigned lane;
+  int bytes;
+};
+struct Instruction {
+  std::vector<std::vector<Lane>> executions;
+  uint32_t count[32] = {}; ///< executions of each lane
+  bool shared;
+};
+struct Totals {
+  MemoryTraffic sum;
+  Site site;
+};
+
+bool counting = false;
+std::map<std::pair<unsigned, uint64_t>, Instruction> running; ///< (warp, place)
+std::map<uint64_t, Totals> totals;
+std::map<uint64_t, Site> sites;
+
+uint64_t wavefronts(const std::vector<Lane> &lanes) {
+  int width = 4;
+  for (const Lane &l : lanes)
+    width = std::max(width, l.bytes);
+  unsigned together = width >= 16 ? 8 : width >= 8 ? 16 : 32;
+  uint64_t sum = 0;
+  for (unsigned first = 0; first < 32; first += together) {
+    std::vector<uint64_t> words;
+    for (const Lane &l : lanes)
+      if (l.lane >= first && l.lane < first + together)
+        for (uint64_t w = l.address / 4; w <= (l.address + uint64_t(l.bytes) - 1) / 4; ++w)
+          words.push_back(w);
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    uint64_t banks[32] = {};
+    for (uint64_t w : words)
+      ++banks[w % 32];
+    sum += *std::max_element(banks, banks + 32);
+  }
+  return sum;
+}
+
+/// What as many lanes of that width need at the least.
+uint64_t leastWavefronts(const std::vector<Lane> &lanes) {
+  std::vector<uint64_t> words;
+  int width = 4;
+  bool parts[4] = {};
+  for (const Lane &l : lanes)
+    width = std::max(width, l.bytes);
+  for (const Lane &l : lanes)
+    parts[width >= 16 ? l.lane / 8 : width >= 8 ? l.lane / 16 : 0] = true;
+  return uint64_t(std::count(parts, parts + 4, true));
+}
+
+uint64_t sectors(const std::vector<Lane> &lanes, uint64_t &bytes) {
+  std::vector<std::pair<uint64_t, uint64_t>> spans;
+  std::vector<uint64_t> all;
+  for (const Lane &l : lanes) {
+    spans.push_back({l.address, l.address + uint64_t(l.bytes)});
+    for (uint64_t s = l.address / 32; s <= (l.address + uint64_t(l.bytes) - 1) / 32; ++s)
+      all.push_back(s);
+  }
+  std::sort(all.begin(), all.end());
+  std::sort(spans.begin(), spans.end());
+  bytes = 0;
+  uint64_t end = 0;
+  for (auto [low, high] : spans) { // bytes that several lanes read count once
+    bytes += std::max(high, end) - std::max(low, end);
+    end = std::max(end, high);
+  }
+  return uint64_t(std::unique(all.begin(), all.end()) - all.begin());
+}
+
+} // namespace
+
+void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, bool shared) {
+  if (!counting)
+    return;
+  sites.emplace(site.key(), site);
+  Instruction &i = running[{thread.linear / 32, site.key()}];
+  i.shared = shared;
+  uint32_t n = i.count[thread.lane]++;
+  if (n >= i.executions.size())
+    i.executions.resize(n + 1);
+  i.executions[n].push_back({address, thread.lane, bytes});
+}
+
+void finishTraffic() {
+  for (auto &[key, instruction] : running) {
+    Totals &t = totals[key.second];
+    t.site = sites[key.second];
+    t.sum.shared = instruction.shared;
+    for (const std::vector<Lane> &lanes : instruction.executions) {
+      ++t.sum.executions;
+      uint64_t unique = 0, moved = 0;
+      for (const Lane &l : lanes)
+        moved += uint64_t(l.bytes);
+      t.sum.bytes += moved;
+      if (instruction.shared) {
+        t.sum.transactions += wavefronts(lanes);
+        t.sum.leastTransactions += leastWavefronts(lanes);
+      } else {
+        t.sum.transactions += sectors(lanes, unique);
+        t.sum.leastTransactions += (unique + 31) / 32;
+      }
+    }
+  }
+  running.clear();
+}
+
+void countTraffic(bool on) {
+  counting = on;
+  running.clear();
+  totals.clear();
+}
+
+std::vector<MemoryTraffic> traffic() {
+  std::vector<MemoryTraffic> all;
+  for (auto &[key, t] : totals) {
+    all.push_back(t.sum);
+    all.back().place = t.site.text();
+  }
+  return all;
+}
+
+} // namespace simt

@@ -1,0 +1,16 @@
+//===- Traffic.h - counts memory transactions of warps ----------------------===//
+#ifndef LLMC_TEST_EMULATOR_TRAFFIC_H
+#define LLMC_TEST_EMULATOR_TRAFFIC_H
+
+#include "test/emulator/Checker.h"
+
+namespace simt {
+
+/// One lane's part of an instruction. Does nothing unless countTraffic(true).
+void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, bool shared);
+/// The block is done: what its warps did together is complete.
+void finishTraffic();
+
+} // namespace simt
+
+#endif // LLMC_TEST_EMULATOR_TRAFFIC_H
