@@ -18,6 +18,22 @@ def Graph_DequantizeOp : Graph_Op<"dequantize", [Graph_SameElement<"scale", "y">
   let hasVerifier = 1;
 }
 
+def Graph_DequantizeNBitsOp : Graph_Op<"dequantize_nbits", [Graph_SameElement<"scales", "y">]> {
+  let summary = "the N x K matrix that matmul_nbits multiplies with, as floats";
+  let description = [{
+    `x` is ui8 [N, K * bits / 8], low bits first, `scales` [N, ceil(K / block_size)]; a value is (q - zero) * scale
+    with zero 2^(bits-1) if `zero_points`, packed like x with each row padded to whole bytes, is missing. The table of
+    com.microsoft GatherBlockQuantized, whose bytes a file may share with a MatMulNBits.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_FloatTensor:$scales, Optional<Graph_Tensor>:$zero_points,
+                       I64Attr:$bits, I64Attr:$block_size);
+  let results = (outs Graph_FloatTensor:$y);
+  let assemblyFormat = [{
+    $x `scales` $scales (`zero_points` $zero_points^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Graph_MatMulNBitsOp : Graph_Op<"matmul_nbits", [AttrSizedOperandSegments, Graph_SameElement<"a", "y">]> {
   let summary = "a times the transpose of an N x K matrix quantized in blocks along K (com.microsoft MatMulNBits)";
   let description = [{

@@ -150,6 +150,18 @@ LogicalResult DequantizeOp::verify() {
   return success();
 }
 
+LogicalResult DequantizeNBitsOp::verify() {
+  const int64_t bits = getBits(), block = getBlockSize();
+  if (bits != 2 && bits != 4 && bits != 8)
+    return emitOpError("bits is 2, 4 or 8, not ") << bits;
+  if (block < 16 || !llvm::isPowerOf2_64(block))
+    return emitOpError("block_size is a power of two of at least 16, not ") << block;
+  auto type = dyn_cast<RankedTensorType>(getX().getType());
+  if (type && type.getRank() != 2)
+    return emitOpError("x is a matrix, not of rank ") << type.getRank();
+  return success();
+}
+
 LogicalResult MatMulNBitsOp::verify() {
   int64_t k = getK(), n = getN(), bits = getBits(), block = getBlockSize();
   if (k <= 0 || n <= 0)

@@ -57,6 +57,47 @@ LogicalResult matmulNBits(Node &node) {
   return success();
 }
 
+/// Inputs: data, indices, scales, zero_points. Rows of a table that is quantized along its columns;
+/// uint8 data is packed, `bits` a value, with zero point 2^(bits-1); 4-bit types are as they are,
+/// with zero point 0.
+LogicalResult gatherBlockQuantized(Node &node) {
+  int64_t gatherAxis = node.intAttr("gather_axis", 0), axis = node.intAttr("quantize_axis", 1);
+  int64_t block = node.intAttr("block_size", 128), bits = node.intAttr("bits", 4);
+  auto rank = node.rank(0);
+  if (!rank)
+    return node.fail("data has no known rank");
+  if (axis < 0)
+    axis += *rank;
+  if (gatherAxis < 0)
+    gatherAxis += *rank;
+  if (axis < 0 || axis >= *rank || gatherAxis < 0 || gatherAxis >= *rank || axis == gatherAxis)
+    return node.fail("gather_axis and quantize_axis are two different axes of data, of rank " +
+                     Twine(*rank));
+  if (block < 16 || block >= int64_t(1) << 31 || !llvm::isPowerOf2_64(static_cast<uint64_t>(block)))
+    return node.fail("block_size is " + Twine(block) + "; it is a power of two of at least 16");
+  if (!isa<FloatType>(node.elementType(2)))
+    return node.fail("scales is not of floats");
+  auto codes = dyn_cast<IntegerType>(node.elementType(0));
+  Value table;
+  if (codes && codes.isUnsigned() && codes.getWidth() == 8) {
+    if (bits != 2 && bits != 4 && bits != 8)
+      return node.fail(Twine(bits) + " bits are not supported; supported: 2, 4, 8");
+    if (*rank != 2 || axis != 1)
+      return node.fail("packed data is supported as a matrix that is quantized along its columns");
+    table = node.emit<DequantizeNBitsOp>(node.elementType(2), node.input(0), node.input(2),
+                                         node.input(3), static_cast<uint64_t>(bits),
+                                         static_cast<uint64_t>(block));
+  } else if (codes && codes.getWidth() == 4) {
+    table =
+        node.emit<DequantizeOp>(node.elementType(2), node.input(0), node.input(2), node.input(3),
+                                static_cast<uint64_t>(axis), static_cast<uint64_t>(block));
+  } else {
+    return node.fail("data is of neither uint8, int4 nor uint4");
+  }
+  node.set(0, node.emit<GatherOp>(node.elementType(2), table, node.input(1), gatherAxis));
+  return success();
+}
+
 /// Inputs: x, x_scale, x_zero_point. The axis came with opset 13, blocks with 21.
 LogicalResult dequantizeLinear(Node &node) {
   int64_t axis = node.version >= 13 ? node.intAttr("axis", 1) : 1;
@@ -198,6 +239,7 @@ LogicalResult matmulInteger(Node &node) {
 
 void llmc::onnx::addQuantOps(OperatorTable &table) {
   table.add("com.microsoft", "MatMulNBits", {1, 3, 6, 1, matmulNBits});
+  table.add("com.microsoft", "GatherBlockQuantized", {1, 3, 4, 1, gatherBlockQuantized});
   table.add("", "DequantizeLinear", {10, 2, 3, 1, dequantizeLinear});
   table.add("", "QuantizeLinear", {10, 2, 3, 1, quantizeLinear});
   table.add("", "DynamicQuantizeLinear", {11, 1, 1, 3, dynamicQuantizeLinear});

@@ -116,8 +116,8 @@ LogicalResult ShapeRules::apply(Operation *op) {
       })
       .Case<ReshapeOp, FlattenOp, SqueezeOp, UnsqueezeOp, ExpandOp, TileOp, TransposeOp, ConcatOp,
             SplitOp, SliceOp, PadOp, RangeOp, GatherOp, GatherNDOp, OneHotOp, TopKOp, ReduceOp,
-            ArgReduceOp, MatMulOp, GemmOp, MatMulNBitsOp, AttentionOp, GroupQueryAttentionOp>(
-          [&](auto typed) { return rule(typed); })
+            ArgReduceOp, MatMulOp, GemmOp, DequantizeNBitsOp, MatMulNBitsOp, AttentionOp,
+            GroupQueryAttentionOp>([&](auto typed) { return rule(typed); })
       .Default([&](Operation *) { return unknown(); });
 }
 

@@ -38,6 +38,7 @@ struct ShapeRules {
   mlir::LogicalResult rule(graph::ArgReduceOp op);
   mlir::LogicalResult rule(graph::MatMulOp op);
   mlir::LogicalResult rule(graph::GemmOp op);
+  mlir::LogicalResult rule(graph::DequantizeNBitsOp op);
   mlir::LogicalResult rule(graph::MatMulNBitsOp op);
   mlir::LogicalResult rule(graph::AttentionOp op);
   mlir::LogicalResult rule(graph::GroupQueryAttentionOp op);

@@ -161,6 +161,16 @@ LogicalResult ShapeRules::rule(GemmOp op) {
   return set({m, n});
 }
 
+LogicalResult ShapeRules::rule(DequantizeNBitsOp op) {
+  auto dims = shape(op.getX());
+  if (!dims || dims->size() != 2)
+    return set({Dim(), Dim()});
+  Dim &bytes = dims->back();
+  bytes = bytes.isNumber() ? Dim::number(bytes.value * (8 / static_cast<int64_t>(op.getBits())))
+                           : Dim();
+  return set(std::move(*dims));
+}
+
 LogicalResult ShapeRules::rule(MatMulNBitsOp op) {
   auto dims = shape(op.getA());
   if (!dims)

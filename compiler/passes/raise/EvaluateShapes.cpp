@@ -330,6 +330,13 @@ void llmc::raise::inferShapes(Operation *op, ArrayRef<Facts> operands,
                          of.shape(1)[gemm.getTransposeB() ? 0 : 1]};
           })
           .Case([&](DequantizeOp) -> MaybeShape { return of.shape(0); })
+          .Case([&](DequantizeNBitsOp nbits) -> MaybeShape {
+            Shape result = of.shape(0);
+            if (result.size() != 2)
+              return std::nullopt;
+            result.back() *= 8 / static_cast<int64_t>(nbits.getBits());
+            return result;
+          })
           .Case([&](MatMulNBitsOp nbits) -> MaybeShape {
             Shape result = of.shape(0);
             if (result.empty() || result.back() != static_cast<int64_t>(nbits.getK()))

@@ -76,7 +76,7 @@ struct RaiseConstants : raise::impl::RaiseConstantsPassBase<RaiseConstants> {
 
   static bool isView(Operation *op) {
     return isa<TransposeOp, ReshapeOp, SqueezeOp, UnsqueezeOp, FlattenOp, CastOp, DequantizeOp,
-               SplitOp, SliceOp, ConcatOp, ExpandOp>(op);
+               DequantizeNBitsOp, SplitOp, SliceOp, ConcatOp, ExpandOp>(op);
   }
 
   /// Whether `from` and `to` have the same known shape at every sample.

@@ -136,7 +136,11 @@ private:
   mlir::Value weight(mlir::Value value, llvm::StringRef nameHint, std::string &problem);
   mlir::Value weightOf(graph::WeightOp op, llvm::StringRef nameHint, std::string &problem);
   mlir::Value dequantized(graph::DequantizeOp op, llvm::StringRef nameHint, std::string &problem);
+  /// \p op is a MatMulNBitsOp, whose matrix this is, or a DequantizeNBitsOp.
+  template <typename Op>
+  mlir::Value nbits(Op op, mlir::Value data, int64_t rows, int64_t columns, std::string &problem);
   mlir::Value nbits(graph::MatMulNBitsOp op, std::string &problem);
+  mlir::Value nbits(graph::DequantizeNBitsOp op, std::string &problem);
   mlir::Value weightConstant(const HostArray &array, mlir::Location loc);
   llm::SourceAttr source(graph::WeightOp op);
 

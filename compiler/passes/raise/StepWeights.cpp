@@ -101,16 +101,18 @@ Value Step::dequantized(DequantizeOp op, StringRef nameHint, std::string &proble
       *axis == 0 ? builder.getUnitAttr() : UnitAttr());
 }
 
-Value Step::nbits(MatMulNBitsOp op, std::string &problem) {
-  auto data = op.getB().getDefiningOp<WeightOp>(), scale = op.getScales().getDefiningOp<WeightOp>();
-  auto zero = op.getZeroPoints() ? op.getZeroPoints().getDefiningOp<WeightOp>() : nullptr;
+template <typename Op>
+Value Step::nbits(Op op, Value packed, int64_t rows, int64_t columns, std::string &problem) {
+  // The same bytes may be shaped in several ways: a tied table is [N, blocks, bytes] for the head.
+  while (auto reshape = packed.getDefiningOp<ReshapeOp>())
+    packed = reshape.getX();
+  auto data = packed.getDefiningOp<WeightOp>();
+  auto scale = op.getScales().template getDefiningOp<WeightOp>();
+  auto zero =
+      op.getZeroPoints() ? op.getZeroPoints().template getDefiningOp<WeightOp>() : WeightOp();
   auto scales = encodingOf(getElementTypeOrSelf(op.getScales()));
   if (!data || !scale || !scales || (op.getZeroPoints() && !zero)) {
     problem = "the quantized weight, its scales and its zero points must be tensors of the file";
-    return {};
-  }
-  if (op.getGIdx()) {
-    problem = "g_idx (activation order) is not supported";
     return {};
   }
   if (op.getBits() != 4 && op.getBits() != 8) {
@@ -121,13 +123,35 @@ Value Step::nbits(MatMulNBitsOp op, std::string &problem) {
   if (zero)
     sources.push_back(source(zero));
   MLIRContext *context = builder.getContext();
-  auto type = RankedTensorType::get(
-      {static_cast<int64_t>(op.getN()), static_cast<int64_t>(op.getK())}, builder.getF32Type());
   return llm::WeightOp::create(
-      builder, op.getLoc(), type, data.getNameAttr(), builder.getArrayAttr(sources),
+      builder, op.getLoc(), RankedTensorType::get({rows, columns}, builder.getF32Type()),
+      data.getNameAttr(), builder.getArrayAttr(sources),
       llm::EncodingAttr::get(context, llm::Encoding::NBits),
       builder.getI64IntegerAttr(op.getBlockSize()), llm::EncodingAttr::get(context, *scales),
       builder.getI64IntegerAttr(op.getBits()), UnitAttr(), UnitAttr());
+}
+
+Value Step::nbits(MatMulNBitsOp op, std::string &problem) {
+  if (op.getGIdx()) {
+    problem = "g_idx (activation order) is not supported";
+    return {};
+  }
+  return nbits(op, op.getB(), static_cast<int64_t>(op.getN()), static_cast<int64_t>(op.getK()),
+               problem);
+}
+
+Value Step::nbits(DequantizeNBitsOp op, std::string &problem) {
+  auto shapes = shapesOf(op.getY());
+  if (!shapes || shapes->front().size() != 2) {
+    problem = "the quantized matrix must have a known size";
+    return {};
+  }
+  if (shapes->front()[1] % static_cast<int64_t>(op.getBlockSize())) {
+    problem = llvm::formatv("blocks of {0} that do not divide rows of {1} are not supported",
+                            op.getBlockSize(), shapes->front()[1]);
+    return {};
+  }
+  return nbits(op, op.getX(), shapes->front()[0], shapes->front()[1], problem);
 }
 
 Value Step::weight(Value value, StringRef nameHint, std::string &problem) {
@@ -170,6 +194,8 @@ Value Step::weight(Value value, StringRef nameHint, std::string &problem) {
     result = weight(cast.getX(), nameHint, problem);
   } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {
     result = dequantized(dequantize, nameHint, problem);
+  } else if (auto packed = dyn_cast<DequantizeNBitsOp>(op)) {
+    result = nbits(packed, problem);
   } else if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp, FlattenOp>(op)) {
     result = reshaped(op->getOperand(0));
   } else if (isWeightLike(value)) {

@@ -85,6 +85,22 @@ func.func @fill_value(%s: tensor<1xi64>) {
 
 // -----
 
+func.func @dequantize_nbits_bits(%b: tensor<8x32xui8>, %s: tensor<8x2xf32>) {
+  // expected-error@+1 {{bits is 2, 4 or 8, not 3}}
+  %0 = graph.dequantize_nbits %b scales %s {bits = 3 : i64, block_size = 32 : i64} : (tensor<8x32xui8>, tensor<8x2xf32>) -> tensor<8x64xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_nbits_rank(%b: tensor<8x2x16xui8>, %s: tensor<8x2xf32>) {
+  // expected-error@+1 {{x is a matrix, not of rank 3}}
+  %0 = graph.dequantize_nbits %b scales %s {bits = 4 : i64, block_size = 32 : i64} : (tensor<8x2x16xui8>, tensor<8x2xf32>) -> tensor<8x64xf32>
+  return
+}
+
+// -----
+
 func.func @nbits_bits(%x: tensor<1x64xf32>, %b: tensor<8x2x16xui8>, %s: tensor<16xf32>) {
   // expected-error@+1 {{bits is 2, 4 or 8, not 3}}
   %0 = graph.matmul_nbits %x, %b scales %s {K = 64 : i64, N = 8 : i64, bits = 3 : i64, block_size = 32 : i64} : (tensor<1x64xf32>, tensor<8x2x16xui8>, tensor<16xf32>) -> tensor<1x8xf32>

@@ -116,9 +116,12 @@ func.func @reductions(%x: tensor<?x8xf32>, %axes: tensor<1xi64>, %axis: tensor<i
 }
 
 // CHECK-LABEL: func.func @quantized
-func.func @quantized(%x: tensor<?x64xf32>, %q: tensor<64x8xi4>, %s: tensor<2x8xf32>, %b: tensor<8x2x16xui8>, %bs: tensor<16xf32>) {
+func.func @quantized(%x: tensor<?x64xf32>, %q: tensor<64x8xi4>, %s: tensor<2x8xf32>, %b: tensor<8x2x16xui8>, %bs: tensor<16xf32>,
+                     %packed: tensor<8x32xui8>, %ps: tensor<8x2xf32>) {
   // CHECK: graph.dequantize %{{.*}} scale %{{.*}} {axis = 0 : i64, block_size = 32 : i64}
   %0 = graph.dequantize %q scale %s {axis = 0 : i64, block_size = 32 : i64} : (tensor<64x8xi4>, tensor<2x8xf32>) -> tensor<64x8xf32>
+  // CHECK: graph.dequantize_nbits %{{.*}} scales %{{.*}} {bits = 4 : i64, block_size = 32 : i64}
+  %2 = graph.dequantize_nbits %packed scales %ps {bits = 4 : i64, block_size = 32 : i64} : (tensor<8x32xui8>, tensor<8x2xf32>) -> tensor<8x64xf32>
   // CHECK: graph.matmul_nbits %{{.*}}, %{{.*}} scales %{{.*}} {K = 64 : i64, N = 8 : i64, bits = 4 : i64, block_size = 32 : i64}
   %1 = graph.matmul_nbits %x, %b scales %bs {K = 64 : i64, N = 8 : i64, bits = 4 : i64, block_size = 32 : i64} : (tensor<?x64xf32>, tensor<8x2x16xui8>, tensor<16xf32>) -> tensor<?x8xf32>
   return

@@ -390,6 +390,26 @@ TEST(OnnxOperators, quantizedMatrices) {
   EXPECT_ERROR(ImportRun(model(int64_t(1) << 40, 16, 32, 512, 32)), "below 2^31");
 }
 
+TEST(OnnxOperators, gathersRowsOfAQuantizedTable) {
+  auto model = [&](std::vector<Message> attributes, std::vector<int64_t> dims = {8, 32}) {
+    return oneNode(
+        21, node("GatherBlockQuantized", {"t", "i", "s"}, {"y"}, attributes, "com.microsoft"),
+        {in("i", {"b", "n"}, Int64)},
+        {tensor("t", UInt8, dims, std::string(256, '\x88')),
+         tensor("s", Float, {8, 2}, std::string(64, '\0'))});
+  };
+  ImportRun run(model({intAttr("block_size", 32), intAttr("bits", 4)}));
+  EXPECT_HAS(run, "graph.dequantize_nbits");
+  EXPECT_HAS(run, "-> tensor<?x?x64xf32>");
+  EXPECT_ERROR(ImportRun(model({intAttr("block_size", 32), intAttr("bits", 3)})),
+               "3 bits are not supported");
+  EXPECT_ERROR(ImportRun(model({intAttr("block_size", 24)})), "block_size is 24");
+  EXPECT_ERROR(ImportRun(model({intAttr("block_size", 32), intAttr("gather_axis", 1)})),
+               "two different axes");
+  EXPECT_ERROR(ImportRun(model({intAttr("block_size", 32)}, {8, 2, 16})),
+               "packed data is supported as a matrix");
+}
+
 TEST(OnnxOperators, dequantizeByTensorAxisAndBlocks) {
   // Case O13.
   auto model = [&](std::vector<int64_t> scale, std::vector<Message> attributes,
