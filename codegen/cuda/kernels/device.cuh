@@ -16,17 +16,24 @@
 /// The last parameter of every operation: where the kernel's text calls it.
 #define LLMC_AT , SIMT_WHERE
 #define LLMC_AT_ONLY SIMT_WHERE
+/// Hands it on.
+#define LLMC_HERE , where
 #define LLMC_SHARED(Type, name) Type &name = *reinterpret_cast<Type *>(::simt::sharedMemory())
 #else
 #define LLMC_FN static __device__ __forceinline__
 #define LLMC_OP static __device__ __forceinline__
 #define LLMC_AT
 #define LLMC_AT_ONLY
+#define LLMC_HERE
 /// The block's shared memory, seen as one struct.
 #define LLMC_SHARED(Type, name)                                                                    \
   extern __shared__ __align__(1024) unsigned char llmc_shared_memory[];                            \
   Type &name = *reinterpret_cast<Type *>(llmc_shared_memory)
 #endif
+
+/// A function of a struct, without and with an object.
+#define LLMC_MEMBER static __device__ __forceinline__
+#define LLMC_METHOD __device__ __forceinline__
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
@@ -302,7 +309,7 @@ LLMC_OP float warpSum(float v LLMC_AT) {
 #else
 #pragma unroll
   for (int i = 16; i > 0; i >>= 1)
-    v += __shfl_xor_sync(kAllLanes, v, i);
+    v += __shfl_xor_sync(kAllLanes, v, i, 32 LLMC_HERE);
   return v;
 #endif
 }
@@ -314,7 +321,7 @@ LLMC_OP float warpMax(float v LLMC_AT) {
 #else
 #pragma unroll
   for (int i = 16; i > 0; i >>= 1)
-    v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, i));
+    v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, i, 32 LLMC_HERE));
   return v;
 #endif
 }

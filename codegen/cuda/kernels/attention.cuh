@@ -1,0 +1,400 @@
+//===- attention.cuh - causal attention over the paged cache --------------------===//
+//
+// Two kernels of one order of operations (softmax.cuh), so that a token has the same bits in both:
+// PrefillAttention takes query tiles of two tokens or more, DecodeAttention those of one token,
+// with the context cut into splits that run side by side. The query heads that share a KV head are
+// rows of one tile (row = token * heads a KV head + head).
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMC_CUDA_ATTENTION_CUH
+#define LLMC_CUDA_ATTENTION_CUH
+
+#include "softmax.cuh"
+
+/// What both kernels have in common.
+///   Config: that of SoftmaxTile, and kHeads, kKvHeads, kWindow (0: none), kSplitKeys, kMaxSplits,
+///           kStages (1 or 2 key tiles in shared memory), kRowWarps, kQueryTile
+template <class Config, int RowWarps> struct AttentionBlock {
+  using Tile = SoftmaxTile<Config>;
+  using Cache = KvCache<Config::kKvHeads, Config::kKeySize, Config::kValueSize, Config::kKv>;
+  static constexpr int kGroup = Config::kHeads / Config::kKvHeads;
+  static constexpr int kKeyTile = Config::kKeyTile;
+  static constexpr int kThreads = 32 * RowWarps * Config::kValueParts;
+  static constexpr int kSplitTiles = Config::kSplitKeys / kKeyTile;
+
+  struct Stage {
+    __align__(16) unsigned char keys[kKeyTile * Tile::Keys::kStride];
+    __align__(16) unsigned char values[kKeyTile * Tile::Values::kStride];
+  };
+
+  /// The first key that position \p p sees.
+  LLMC_MEMBER int lowest(int p) {
+    return Config::kWindow > 0 && p >= Config::kWindow ? p - Config::kWindow + 1 : 0;
+  }
+
+  /// Begins copying keys [first, first + kKeyTile); zeros from \p beyond on: what lies there may be
+  /// anything. \p slotOf gives the slot of a key. Four threads a key.
+  template <class SlotOf>
+  LLMC_MEMBER void copyTile(Stage &stage, const Cache &cache, int kvHead, int first, int beyond,
+                            SlotOf slotOf) {
+    constexpr int kKeysAPass = kThreads / 4;
+#pragma unroll
+    for (int pass = 0; pass < (kKeyTile + kKeysAPass - 1) / kKeysAPass; ++pass) {
+      const int key = pass * kKeysAPass + threadIdx.x / 4;
+      if (kKeyTile % kKeysAPass != 0 && key >= kKeyTile)
+        break;
+      const bool exists = first + key < beyond;
+      const long long slot = exists ? slotOf(first + key) : 0;
+      copyRow<typename Tile::Keys>(stage.keys, key, cache.key(slot, kvHead), exists);
+      copyRow<typename Tile::Values>(stage.values, key, cache.value(slot, kvHead), exists);
+    }
+  }
+
+  /// Writes the lane's two rows of a tile, divided by their sums; a row without keys gives zeros.
+  LLMC_MEMBER void store(float *const (&out)[2], const typename Tile::State &state, int part,
+                         int t) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (out[r] == nullptr)
+        continue;
+      const float inverse = state.sum[r] == 0.0f ? 0.0f : 1.0f / state.sum[r];
+#pragma unroll
+      for (int i = 0; i < Tile::kValueTiles; ++i) {
+        const int column = part * Tile::kValueTiles * 8 + 8 * i + 2 * t;
+        const float first = state.values[i][2 * r] * inverse;
+        const float second = state.values[i][2 * r + 1] * inverse;
+        if (Config::kValueSize % 2 == 0 && column < Config::kValueSize) {
+          *reinterpret_cast<float2 *>(out[r] + column) = make_float2(first, second);
+        } else {
+          if (column < Config::kValueSize)
+            out[r][column] = first;
+          if (column + 1 < Config::kValueSize)
+            out[r][column + 1] = second;
+        }
+      }
+    }
+  }
+
+private:
+  template <class Rows>
+  LLMC_MEMBER void copyRow(unsigned char *to, int row, const unsigned char *from, bool exists) {
+#pragma unroll
+    for (int i = 0; i < (Rows::kPieces + 3) / 4; ++i) {
+      const int piece = i * 4 + threadIdx.x % 4;
+      if (Rows::kPieces % 4 != 0 && piece >= Rows::kPieces)
+        break;
+      const bool keep = exists && piece * Rows::kPiece < Rows::kBytes;
+      const unsigned char *source = from + (keep ? piece * Rows::kPiece : 0);
+      unsigned char *at = to + Rows::offset(row, piece * Rows::kPiece);
+      if constexpr (Rows::kPiece == 16)
+        copyAsync16(at, source, keep);
+      else
+        copyAsync4(at, source, keep);
+    }
+  }
+};
+
+/// Grid: (query tiles, KV heads, rows of the largest tile / rows of a block).
+template <class Config> struct PrefillAttention {
+  using Block = AttentionBlock<Config, Config::kRowWarps>;
+  using Tile = typename Block::Tile;
+  static constexpr int kThreads = Block::kThreads;
+  static constexpr int kGroup = Block::kGroup, kKeyTile = Block::kKeyTile;
+  static constexpr int kRows = 16 * Config::kRowWarps;
+
+  struct Shared {
+    typename Block::Stage stages[Config::kStages];
+    /// The splits so far: each lane its own values.
+    float4 merged[Config::kMaxSplits > 1 ? kThreads / 32 : 1][Tile::kValueTiles][32];
+  };
+
+  LLMC_MEMBER void run(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
+    LLMC_SHARED(Shared, shared);
+    const long long tile = blockIdx.x;
+    if (tile >= step->Q)
+      return;
+    const int count = step->tileCount[tile];
+    const int firstRow = blockIdx.z * kRows;
+    if (count < 2 || firstRow >= count * kGroup)
+      return;
+    const int start = step->tileStart[tile], sequence = step->tileSeq[tile];
+    const int kvHead = blockIdx.y;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int rowWarp = warp % Config::kRowWarps, part = warp / Config::kRowWarps;
+
+    typename Tile::Query query;
+    float *out[2];
+    int low[2], high[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = firstRow + rowWarp * 16 + lane / 4 + 8 * r;
+      const int token = start + row / kGroup;
+      const bool exists = row < count * kGroup;
+      const long long head = kvHead * kGroup + row % kGroup;
+      const long long at = static_cast<long long>(token) * Config::kHeads + head;
+      query.row[r] = exists ? binding<const float>(b, 0) + at * Config::kKeySize : nullptr;
+      out[r] = exists ? binding<float>(b, 1) + at * Config::kValueSize : nullptr;
+      const int position = exists ? step->positions[token] : -1;
+      low[r] = Block::lowest(position);
+      high[r] = position + 1;
+    }
+    query.load(lane % 4);
+
+    // Positions of a tile ascend: its first and last rows bound what the block reads.
+    const int lastRow = min(firstRow + kRows, count * kGroup) - 1;
+    const int beyond = step->positions[start + lastRow / kGroup] + 1;
+    const int firstTile = Block::lowest(step->positions[start + firstRow / kGroup]) / kKeyTile;
+    const int tiles = (beyond + kKeyTile - 1) / kKeyTile - firstTile;
+    const typename Block::Cache cache(step, b.scalars[0]);
+    const int *table = step->blockTable + sequence * step->maxBlocks;
+    auto copy = [&](int i) {
+      Block::copyTile(shared.stages[i % Config::kStages], cache, kvHead, (firstTile + i) * kKeyTile,
+                      beyond, [&](int key) -> long long {
+                        return static_cast<long long>(table[key / cache.blockTokens]) *
+                                   cache.blockTokens +
+                               key % cache.blockTokens;
+                      });
+    };
+
+    typename Tile::State state;
+    state.reset();
+    Merged merged;
+    if constexpr (Config::kStages == 2)
+      copy(0);
+    copyAsyncCommit();
+    for (int i = 0; i < tiles; ++i) {
+      if constexpr (Config::kStages == 1)
+        copy(i);
+      else if (i + 1 < tiles)
+        copy(i + 1);
+      copyAsyncCommit();
+      copyAsyncWait<Config::kStages - 1>();
+      __syncthreads();
+      const typename Block::Stage &stage = shared.stages[i % Config::kStages];
+      Tile::attend(state, query, stage.keys, stage.values, (firstTile + i) * kKeyTile, low, high,
+                   part, lane);
+      // The stage is free again.
+      __syncthreads();
+      if (Config::kMaxSplits > 1 && (firstTile + i + 1) % Block::kSplitTiles == 0 && i + 1 < tiles)
+        merge(shared, merged, state, warp, lane);
+    }
+    if constexpr (Config::kMaxSplits > 1) {
+      merge(shared, merged, state, warp, lane);
+#pragma unroll
+      for (int i = 0; i < Tile::kValueTiles; ++i) {
+        const float4 v = shared.merged[warp][i][lane];
+        state.values[i][0] = v.x, state.values[i][1] = v.y;
+        state.values[i][2] = v.z, state.values[i][3] = v.w;
+      }
+      state.sum[0] = merged.sum[0], state.sum[1] = merged.sum[1];
+    } else {
+      state.finish();
+    }
+    Block::store(out, state, part, lane % 4);
+  }
+
+private:
+  /// Of the splits before: their values are in shared memory once there is one.
+  struct Merged {
+    float largest[2], sum[2];
+    bool empty;
+    LLMC_METHOD Merged() : empty(true) {
+      largest[0] = largest[1] = minusInfinity();
+      sum[0] = sum[1] = 0.0f;
+    }
+  };
+
+  /// Ends a split: adds it to those before and starts the next.
+  LLMC_MEMBER void merge(Shared &shared, Merged &merged, typename Tile::State &state, int warp,
+                         int lane) {
+    state.finish();
+    float before[2], split[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const MergeFactors f = mergeFactors(merged.largest[r], state.largest[r]);
+      before[r] = f.before, split[r] = f.split;
+      merged.largest[r] = f.largest;
+      merged.sum[r] = fmaf(state.sum[r], f.split, merged.sum[r] * f.before);
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::kValueTiles; ++i) {
+      const float4 v =
+          merged.empty ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : shared.merged[warp][i][lane];
+      shared.merged[warp][i][lane] =
+          make_float4(fmaf(state.values[i][0], split[0], v.x * before[0]),
+                      fmaf(state.values[i][1], split[0], v.y * before[0]),
+                      fmaf(state.values[i][2], split[1], v.z * before[1]),
+                      fmaf(state.values[i][3], split[1], v.w * before[1]));
+    }
+    merged.empty = false;
+    state.reset();
+  }
+};
+
+/// Grid: (query tiles, KV heads, row blocks * splits of the longest context). The last block of a
+/// row to finish adds up the splits.
+template <class Config> struct DecodeAttention {
+  using Block = AttentionBlock<Config, 1>;
+  using Tile = typename Block::Tile;
+  static constexpr int kThreads = Block::kThreads;
+  static constexpr int kGroup = Block::kGroup, kKeyTile = Block::kKeyTile;
+  static constexpr int kRowBlocks = (kGroup + 15) / 16;
+  static constexpr int DV = Config::kValueSize;
+
+  struct Shared {
+    typename Block::Stage stages[Config::kStages];
+    unsigned arrived;
+  };
+
+  /// Workspace: counters [Q][kKvHeads][kRowBlocks] padded to kCounters, then for each query tile
+  /// and head, for each split, its largest, its sum and its values.
+  static constexpr long long kRecord = DV + 2;
+  LLMC_MEMBER float *record(const LlmrtCudaBindings &b, long long tile, int head, int split) {
+    float *records =
+        reinterpret_cast<float *>(static_cast<unsigned char *>(b.scratch) + Config::kCounterBytes);
+    return records + ((tile * Config::kHeads + head) * Config::kMaxSplits + split) * kRecord;
+  }
+
+  LLMC_MEMBER void run(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
+    LLMC_SHARED(Shared, shared);
+    const long long tile = blockIdx.x;
+    if (tile >= step->Q || step->tileCount[tile] != 1)
+      return;
+    const int token = step->tileStart[tile], sequence = step->tileSeq[tile];
+    const int position = step->positions[token];
+    const int lowest = Block::lowest(position);
+    const int rowBlock = blockIdx.z % kRowBlocks;
+    const int firstSplit = lowest / Config::kSplitKeys;
+    const int splits = position / Config::kSplitKeys - firstSplit + 1;
+    const int split = blockIdx.z / kRowBlocks;
+    if (split >= splits)
+      return;
+    const int kvHead = blockIdx.y;
+    const int lane = threadIdx.x % 32, part = threadIdx.x / 32;
+
+    typename Tile::Query query;
+    float *out[2];
+    int low[2], high[2], heads[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = rowBlock * 16 + lane / 4 + 8 * r;
+      const bool exists = row < kGroup;
+      heads[r] = exists ? kvHead * kGroup + row : -1;
+      const long long at = static_cast<long long>(token) * Config::kHeads + kvHead * kGroup + row;
+      query.row[r] = exists ? binding<const float>(b, 0) + at * Config::kKeySize : nullptr;
+      out[r] = exists ? binding<float>(b, 1) + at * DV : nullptr;
+      low[r] = exists ? lowest : 0;
+      high[r] = exists ? position + 1 : 0;
+    }
+    query.load(lane % 4);
+
+    const int from = max(lowest, (firstSplit + split) * Config::kSplitKeys);
+    const int beyond = min(position + 1, (firstSplit + split + 1) * Config::kSplitKeys);
+    const int firstTile = from / kKeyTile;
+    const int tiles = (beyond + kKeyTile - 1) / kKeyTile - firstTile;
+    const typename Block::Cache cache(step, b.scalars[0]);
+    const int *table = step->blockTable + sequence * step->maxBlocks;
+    // In a tree the last keys are those of the token's ancestors, wherever they lie.
+    const int *ancestors =
+        step->ancestors == nullptr ? nullptr : step->ancestors + token * step->ancestorWidth;
+    int treeKeys = 0;
+    if (ancestors != nullptr)
+      while (treeKeys < step->ancestorWidth && ancestors[treeKeys] >= 0)
+        ++treeKeys;
+    const int tree = position - treeKeys;
+    auto copy = [&](int i) {
+      Block::copyTile(shared.stages[i % Config::kStages], cache, kvHead, (firstTile + i) * kKeyTile,
+                      beyond, [&](int key) -> long long {
+                        if (treeKeys > 0 && key >= tree)
+                          return step->slots[key == position ? token : ancestors[key - tree]];
+                        return static_cast<long long>(table[key / cache.blockTokens]) *
+                                   cache.blockTokens +
+                               key % cache.blockTokens;
+                      });
+    };
+
+    typename Tile::State state;
+    state.reset();
+    if constexpr (Config::kStages == 2)
+      copy(0);
+    copyAsyncCommit();
+    for (int i = 0; i < tiles; ++i) {
+      if constexpr (Config::kStages == 1)
+        copy(i);
+      else if (i + 1 < tiles)
+        copy(i + 1);
+      copyAsyncCommit();
+      copyAsyncWait<Config::kStages - 1>();
+      __syncthreads();
+      const typename Block::Stage &stage = shared.stages[i % Config::kStages];
+      Tile::attend(state, query, stage.keys, stage.values, (firstTile + i) * kKeyTile, low, high,
+                   part, lane);
+      // The stage is free again.
+      __syncthreads();
+    }
+    state.finish();
+    if (splits == 1) {
+      Block::store(out, state, part, lane % 4);
+      return;
+    }
+    save(b, state, tile, heads, split, part, lane);
+    // The last of the splits to get here sees what all have saved.
+    __threadfence();
+    __syncthreads();
+    unsigned *counter = static_cast<unsigned *>(b.scratch) +
+                        (tile * Config::kKvHeads + kvHead) * kRowBlocks + rowBlock;
+    if (threadIdx.x == 0)
+      shared.arrived = atomicAdd(counter, 1u);
+    __syncthreads();
+    if (shared.arrived + 1 != static_cast<unsigned>(splits))
+      return;
+    __threadfence();
+    if (threadIdx.x == 0)
+      *counter = 0; // for the next launch
+    addSplits(b, tile, token, kvHead, rowBlock, splits);
+  }
+
+private:
+  LLMC_MEMBER void save(const LlmrtCudaBindings &b, const typename Tile::State &state,
+                        long long tile, const int (&heads)[2], int split, int part, int lane) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (heads[r] < 0)
+        continue;
+      float *to = record(b, tile, heads[r], split);
+      if (lane % 4 == 0 && part == 0) {
+        to[0] = state.largest[r];
+        to[1] = state.sum[r];
+      }
+#pragma unroll
+      for (int i = 0; i < Tile::kValueTiles; ++i)
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const int column = part * Tile::kValueTiles * 8 + 8 * i + 2 * (lane % 4) + c;
+          if (column < DV)
+            to[2 + column] = state.values[i][2 * r + c];
+        }
+    }
+  }
+
+  LLMC_MEMBER void addSplits(const LlmrtCudaBindings &b, long long tile, int token, int kvHead,
+                             int rowBlock, int splits) {
+    const int rows = min(16, kGroup - rowBlock * 16);
+    for (int i = threadIdx.x; i < rows * DV; i += kThreads) {
+      const int head = kvHead * kGroup + rowBlock * 16 + i / DV, column = i % DV;
+      float largest = minusInfinity(), sum = 0.0f, value = 0.0f;
+      for (int s = 0; s < splits; ++s) {
+        const float *from = record(b, tile, head, s);
+        const MergeFactors f = mergeFactors(largest, from[0]);
+        largest = f.largest;
+        sum = fmaf(from[1], f.split, sum * f.before);
+        value = fmaf(from[2 + column], f.split, value * f.before);
+      }
+      const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+      binding<float>(b, 1)[(static_cast<long long>(token) * Config::kHeads + head) * DV + column] =
+          value * inverse;
+    }
+  }
+};
+
+#endif // LLMC_CUDA_ATTENTION_CUH

@@ -1,0 +1,124 @@
+//===- rope.cuh - rotary positions, and writing keys and values ----------------===//
+#ifndef LLMC_CUDA_ROPE_CUH
+#define LLMC_CUDA_ROPE_CUH
+
+#include "kvcache.cuh"
+#include "math.cuh"
+#include "rows.cuh"
+
+/// y[t] = (cos, sin)(positions[t] * frequency[i]) * scale, a block a token.
+///   Config: kHalf, kScale
+template <class Config>
+LLMC_FN void runRopeAngles(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
+  const long long t = blockIdx.x;
+  if (t >= step->T)
+    return;
+  const float position = static_cast<float>(step->positions[t]);
+  float *y = binding<float>(b, 1) + t * 2 * Config::kHalf;
+  for (int i = threadIdx.x; i < Config::kHalf; i += blockDim.x) {
+    const SinCos v = sinCos(binding<const float>(b, 0)[i] * position);
+    y[i] = v.cosine * Config::kScale;
+    y[Config::kHalf + i] = v.sine * Config::kScale;
+  }
+}
+
+/// The same from tables of cosines and sines: f32[positions, half].
+///   Config: kHalf, kPositions
+template <class Config>
+LLMC_FN void runRopeGather(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
+  const long long t = blockIdx.x;
+  if (t >= step->T)
+    return;
+  const long long p = min(step->positions[t], Config::kPositions - 1);
+  float *y = binding<float>(b, 2) + t * 2 * Config::kHalf;
+  for (int i = threadIdx.x; i < Config::kHalf; i += blockDim.x) {
+    y[i] = binding<const float>(b, 0)[p * Config::kHalf + i];
+    y[Config::kHalf + i] = binding<const float>(b, 1)[p * Config::kHalf + i];
+  }
+}
+
+/// Normalises (optionally) and rotates the heads of Q and K, writes Q out and K and V into the
+/// cache. A warp a head; grid: (tokens, ceil(heads + 2 KV heads / warps)).
+///   Config: kHeads, kKvHeads, kKeySize, kValueSize, kKv (element of the cache), kRotary,
+///           kInterleaved, kSplit, kQkNorm, kEps, kPlusOne, kThreads
+template <class Config> struct RopeAppend {
+  static constexpr int D = Config::kKeySize, DV = Config::kValueSize;
+  static constexpr int kHalf = Config::kRotary / 2;
+  static constexpr int kJobs = Config::kHeads + 2 * Config::kKvHeads;
+  static constexpr int kWarps = Config::kThreads / 32;
+  // Bindings: qkv, or q, k, v; then angles, q_norm, k_norm where there are; then the output.
+  static constexpr int kAngles = Config::kSplit ? 3 : 1;
+  static constexpr int kNorms = kAngles + (Config::kRotary > 0 ? 1 : 0);
+  static constexpr int kOut = kNorms + (Config::kQkNorm ? 2 : 0);
+
+  LLMC_MEMBER void run(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
+    const long long t = blockIdx.x;
+    const int job = blockIdx.y * kWarps + threadIdx.x / 32;
+    if (t >= step->T || job >= kJobs)
+      return;
+    constexpr int kQ = Config::kHeads * D, kK = Config::kKvHeads * D, kV = Config::kKvHeads * DV;
+    if (job < Config::kHeads) {
+      const float *q = binding<const float>(b, 0) + t * (Config::kSplit ? kQ : kQ + kK + kV);
+      float *out = binding<float>(b, kOut) + (t * Config::kHeads + job) * D;
+      head(b, t, q + job * D, 0, [&](int i, float v) { out[i] = v; });
+      return;
+    }
+    const long long slot = step->slots[t];
+    const bool isKey = job < Config::kHeads + Config::kKvHeads;
+    const int kvHead = job - Config::kHeads - (isKey ? 0 : Config::kKvHeads);
+    using Cache = KvCache<Config::kKvHeads, D, DV, Config::kKv>;
+    const Cache cache(step, b.scalars[0]);
+    if (isKey) {
+      const float *k = Config::kSplit ? binding<const float>(b, 1) + t * kK
+                                      : binding<const float>(b, 0) + t * (kQ + kK + kV) + kQ;
+      unsigned char *out = cache.key(slot, kvHead);
+      head(b, t, k + kvHead * D, 1, [&](int i, float v) { storeElement<Config::kKv>(out, i, v); });
+    } else {
+      const float *v =
+          (Config::kSplit ? binding<const float>(b, 2) + t * kV
+                          : binding<const float>(b, 0) + t * (kQ + kK + kV) + kQ + kK) +
+          kvHead * DV;
+      unsigned char *out = cache.value(slot, kvHead);
+      for (int i = threadIdx.x % 32; i < DV; i += 32)
+        storeElement<Config::kKv>(out, i, v[i]);
+    }
+  }
+
+private:
+  /// One head of Q (\p norm 0) or K (1).
+  template <class Store>
+  LLMC_MEMBER void head(const LlmrtCudaBindings &b, long long t, const float *x, int norm,
+                        Store store) {
+    const int lane = threadIdx.x % 32;
+    float r = 1.0f;
+    if constexpr (Config::kQkNorm) {
+      float squares = 0.0f;
+      for (int i = lane; i < D; i += 32)
+        squares = fmaf(x[i], x[i], squares);
+      r = 1.0f / sqrtf(warpSum(squares) / static_cast<float>(D) + Config::kEps);
+    }
+    auto value = [&](int i) -> float {
+      if constexpr (Config::kQkNorm) {
+        const float w = binding<const float>(b, kNorms + norm)[i];
+        return x[i] * r * (Config::kPlusOne ? w + 1.0f : w);
+      } else {
+        return x[i];
+      }
+    };
+    if constexpr (kHalf > 0) {
+      const float *cosines = binding<const float>(b, kAngles) + t * 2 * kHalf;
+      for (int i = lane; i < kHalf; i += 32) {
+        const int first = Config::kInterleaved ? 2 * i : i;
+        const int second = Config::kInterleaved ? 2 * i + 1 : i + kHalf;
+        const float a = value(first), c = value(second);
+        const float cosine = cosines[i], sine = cosines[kHalf + i];
+        store(first, fmaf(-c, sine, a * cosine));
+        store(second, fmaf(a, sine, c * cosine));
+      }
+    }
+    for (int i = 2 * kHalf + lane; i < D; i += 32)
+      store(i, value(i));
+  }
+};
+
+#endif // LLMC_CUDA_ROPE_CUH
