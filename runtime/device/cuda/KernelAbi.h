@@ -48,7 +48,7 @@ typedef struct LlmrtCudaStep {
 typedef struct LlmrtCudaBindings {
   void *pointers[LLMRT_CUDA_MAX_BINDINGS];
   long long scalars[LLMRT_CUDA_MAX_SCALARS];
-  /// The kernel's workspace (plan: Kernel.scratch), 256-byte aligned; null where it is 0 bytes.
+  /// The kernel's workspace (plan: CudaKernel.scratch), 256-byte aligned; null where it is 0 bytes.
   /// Zeroed once when the plan is loaded; one piece serves all commands, which run in order.
   void *scratch;
 } LlmrtCudaBindings;
