@@ -44,10 +44,33 @@ static std::unique_ptr<fbs::ModelT> buildModel(DictionaryAttr dictionary) {
   model->max_context = static_cast<uint32_t>(number("max_context"));
   model->rotary_size = static_cast<uint32_t>(number("rotary_size"));
   model->sliding_window = static_cast<uint32_t>(number("sliding_window"));
-  model->parameters = static_cast<uint64_t>(number("parameters"));
   if (auto theta = dictionary.getAs<FloatAttr>("rope_theta"))
     model->rope_theta = theta.getValueAsDouble();
   return model;
+}
+
+/// Values of the files' tensors that the program uses, each tensor once whatever is made of it.
+/// Tables of rotary angles are no parameters.
+static uint64_t countParameters(plan::ProgramOp program) {
+  DenseSet<Value> isTable;
+  for (auto command : program.getOps<plan::CommandOp>())
+    if (auto kernel = program.lookupSymbol<plan::KernelOp>(command.getKernel());
+        kernel && kernel.getKind().starts_with("rope_gather"))
+      isTable.insert(command.getBindings().begin(), command.getBindings().end());
+  DenseSet<Attribute> counted;
+  uint64_t count = 0;
+  SmallVector<Value> pending;
+  for (auto weight : program.getOps<plan::WeightOp>())
+    if (!isTable.contains(weight))
+      pending.push_back(weight.getSource());
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val().getDefiningOp();
+    if (auto leaf = dyn_cast<llm::WeightOp>(op);
+        leaf && counted.insert(leaf.getSources()[0]).second)
+      count += static_cast<uint64_t>(llm::tensorType(leaf).getNumElements());
+    llvm::append_range(pending, op->getOperands());
+  }
+  return count;
 }
 
 static std::unique_ptr<fbs::WeightT> buildWeight(plan::WeightOp op, uint64_t &offset) {
@@ -146,6 +169,7 @@ Result<std::unique_ptr<fbs::PlanT>> llmc::buildHead(plan::ProgramOp program,
   auto head = std::make_unique<fbs::PlanT>();
   head->provenance = std::make_unique<fbs::ProvenanceT>(extras.provenance);
   head->model = buildModel(program.getModel());
+  head->model->parameters = countParameters(program);
   plan::LimitsAttr limits = program.getLimits();
   head->limits = std::make_unique<fbs::LimitsT>();
   head->limits->max_tokens = static_cast<uint32_t>(limits.getTokens());

@@ -1,5 +1,6 @@
 """The tools' own promises: help, inspect, dumps that parse."""
 import json
+import math
 
 import pytest
 
@@ -19,12 +20,15 @@ def test_version():
     assert llmc("--version").stdout.strip() == tool("llmrt", "--version").stdout.strip()
 
 
-def test_inspect(tiny_plan):
+def test_inspect(tiny, tiny_plan):
     facts = json.loads(llmc("inspect", tiny_plan, "--json").stdout)
     for key in ("model", "weights", "kv_bytes_per_token", "arena", "kernels", "predicted"):
         assert key in facts
     # 2 layers of 2 heads with keys and values of 16 f16 values
     assert facts["kv_bytes_per_token"] == 2 * 2 * (16 + 16) * 2
+    with open(tiny / "llama/model.safetensors", "rb") as f:
+        header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+    assert facts["model"]["parameters"] == sum(math.prod(t["shape"]) for t in header.values() if "shape" in t)
     assert "llama" in llmc("inspect", tiny_plan).stdout
 
 
