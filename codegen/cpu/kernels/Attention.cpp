@@ -61,53 +61,58 @@ struct Attention {
     return {reinterpret_cast<const uint8_t *>(keys), reinterpret_cast<const uint8_t *>(values)};
   }
 
-  /// Asks for the next key tile's memory: runs lie in blocks anywhere.
-  KERNEL_LAMBDA void prefetchTile(int64_t sequence, int64_t head, int64_t index, int64_t hi) const {
-    const int64_t bytes = elementBytes(element);
-    for (int64_t c = 0; c < kRuns && (index * kRuns + c) * kRunTokens < hi; ++c) {
-      const Run run = findRun(sequence, head, index * kRuns + c);
-      for (int64_t i = 0; i < keySize * kRunTokens * bytes; i += 64)
-        __builtin_prefetch(run.keys + i);
-      for (int64_t i = 0; i < valueSize * kRunTokens * bytes; i += 64)
-        __builtin_prefetch(run.values + i);
+  /// Points \p tile at the memory that is wanted after key tile \p index: the next tile, or the
+  /// next head's first. Runs lie in blocks anywhere, so no hardware can guess it.
+  KERNEL_LAMBDA void findNext(int64_t sequence, int64_t head, int64_t index, int64_t lo, int64_t hi,
+                              KeyTile &tile) const {
+    const int64_t last = (hi - 1) / kRunTokens;
+    const bool isLast = (index + 1) * kRuns > last;
+    const int64_t nextHead = isLast && head + 1 < kvHeads ? head + 1 : head;
+    const int64_t first = isLast ? lo / kKeyTile * kRuns : (index + 1) * kRuns;
+    for (int64_t c = 0; c < kRuns; ++c) {
+      const Run run = findRun(sequence, nextHead, smaller(first + c, last));
+      tile.nextKeys[c] = run.keys, tile.nextValues[c] = run.values;
     }
   }
 
-  template <int Rows>
+  template <int Rows, bool Prefetch>
   KERNEL_LAMBDA void score(int64_t row, int64_t start, int64_t head, const KeyTile &tile) const {
     const float *pointers[Rows];
     unroll<Rows>([&](auto r) KERNEL_LAMBDA {
       const int64_t token = start + (row + r) / group(), inGroup = (row + r) % group();
       pointers[r] = q + (token * heads + head * group() + inGroup) * keySize;
     });
-    scoreRows<Rows>(state, row, pointers, tile, keySize);
+    scoreRows<Rows, Prefetch>(state, row, pointers, tile, keySize);
   }
 
   /// \p count (1 to 4) rows from \p row on, all of which see the keys [lo, hi) of the tile.
+  template <bool Prefetch>
   KERNEL_LAMBDA void attend(int64_t row, int64_t count, int64_t start, int64_t head,
                             const KeyTile &tile, int64_t lo, int64_t hi) const {
     if (count == 4)
-      score<4>(row, start, head, tile);
+      score<4, Prefetch>(row, start, head, tile);
     else if (count == 3)
-      score<3>(row, start, head, tile);
+      score<3, Prefetch>(row, start, head, tile);
     else if (count == 2)
-      score<2>(row, start, head, tile);
+      score<2, Prefetch>(row, start, head, tile);
     else
-      score<1>(row, start, head, tile);
+      score<1, Prefetch>(row, start, head, tile);
     for (int64_t r = 0; r < count; ++r)
       softmaxRow(state, row + r, lo, hi, scale, softcap);
     if (count == 4)
-      valueRows<4>(state, row, tile, lo, hi);
+      valueRows<4, Prefetch>(state, row, tile, lo, hi);
     else if (count == 3)
-      valueRows<3>(state, row, tile, lo, hi);
+      valueRows<3, Prefetch>(state, row, tile, lo, hi);
     else if (count == 2)
-      valueRows<2>(state, row, tile, lo, hi);
+      valueRows<2, Prefetch>(state, row, tile, lo, hi);
     else
-      valueRows<1>(state, row, tile, lo, hi);
+      valueRows<1, Prefetch>(state, row, tile, lo, hi);
   }
 
   /// All query rows against key tile \p index; keys [lo, hi) are those that any row sees. With
-  /// \p convert, keys and values become f32 once for all rows.
+  /// \p convert, keys and values become f32 once for all rows. \p Prefetch asks for the next tile's
+  /// memory on the way.
+  template <bool Prefetch>
   KERNEL_LAMBDA void keyTile(int64_t sequence, int64_t head, int64_t start, int64_t count,
                              int64_t index, int64_t lo, int64_t hi, bool convert) const {
     const int64_t base = index * kKeyTile;
@@ -127,6 +132,9 @@ struct Attention {
       if (c < firstRun || c > lastRun)
         tile.keys[c] = tile.keys[firstRun], tile.values[c] = tile.values[firstRun];
 
+    if constexpr (Prefetch)
+      findNext(sequence, head, index, lo, hi, tile);
+
     const int64_t all = count * group();
     for (int64_t row = 0; row < all;) {
       // Rows that see the same keys of this tile go together: at least those of one token.
@@ -145,7 +153,7 @@ struct Attention {
         continue;
       }
       const int64_t together = smaller(same, 4);
-      attend(row, together, start, head, tile, rowLo, rowHi);
+      attend<Prefetch>(row, together, start, head, tile, rowLo, rowHi);
       row += together;
     }
   }
@@ -168,14 +176,10 @@ struct Attention {
     const bool isPlain = element == kF32 && valueSize == layout.valueStride;
     const bool isShort = all <= 4 && valueSize == layout.valueStride;
     for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index) {
-      if (isShort && (index + 1) * kKeyTile < hi)
-        prefetchTile(sequence, head, index + 1, hi);
-      if (isPlain)
-        keyTile(sequence, head, start, count, index, lo, hi, false);
-      else if (isShort)
-        keyTile(sequence, head, start, count, index, lo, hi, false);
+      if (isShort)
+        keyTile<true>(sequence, head, start, count, index, lo, hi, false);
       else
-        keyTile(sequence, head, start, count, index, lo, hi, true);
+        keyTile<false>(sequence, head, start, count, index, lo, hi, !isPlain);
     }
     for (int64_t r = 0; r < all; ++r) {
       const float sum = sumLanes(load(state.sums + r * kLanes));

@@ -22,6 +22,8 @@ constexpr int kRuns = 4; ///< runs a key tile
 struct KeyTile {
   const uint8_t *keys[kRuns];   ///< [keySize][16]
   const uint8_t *values[kRuns]; ///< [16][valueStride]
+  /// The runs of the tile after this one: memory that is asked for while this one is worked on.
+  const uint8_t *nextKeys[kRuns], *nextValues[kRuns];
   int64_t element, valueStride;
 };
 
@@ -35,7 +37,7 @@ struct SoftmaxState {
 };
 
 /// score[r][c] = q row r times the keys of run first + c.
-template <int Rows, int Runs>
+template <int Rows, int Runs, bool Prefetch>
 KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile, int first,
                              int64_t keySize, F32x16 (&score)[Rows][Runs]) {
   unroll<Rows>([&](auto r) KERNEL_LAMBDA {
@@ -44,6 +46,8 @@ KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile,
   for (int64_t d = 0; d < keySize; ++d) {
     F32x16 key[Runs];
     unroll<Runs>([&](auto c) KERNEL_LAMBDA {
+      if constexpr (Prefetch)
+        __builtin_prefetch(tile.nextKeys[first + c] + d * kRunTokens * elementBytes(tile.element));
       key[c] = loadElements(tile.keys[first + c] + d * kRunTokens * elementBytes(tile.element),
                             tile.element);
     });
@@ -92,7 +96,7 @@ KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, int64_t lo
 }
 
 /// outputs = outputs * rescale + p V for columns [column, column + 16 Columns), tokens [lo, hi).
-template <int Rows, int Columns>
+template <int Rows, int Columns, bool Prefetch>
 KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTile &tile,
                              int64_t column, int64_t lo, int64_t hi) {
   float *out = state.outputs + row * tile.valueStride + column;
@@ -112,6 +116,9 @@ KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTi
     for (int64_t t = begin; t < end; ++t) {
       F32x16 v[Columns];
       unroll<Columns>([&](auto c) KERNEL_LAMBDA {
+        if constexpr (Prefetch)
+          __builtin_prefetch(tile.nextValues[run] +
+                             (t * tile.valueStride + column + 16 * c) * bytes);
         v[c] = loadElements(values + (t * tile.valueStride + 16 * c) * bytes, tile.element);
       });
       unroll<Rows>([&](auto r) KERNEL_LAMBDA {
@@ -127,15 +134,15 @@ KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTi
 }
 
 /// Raw scores of \p Rows query rows from \p row on against the tile, into the rows' weights.
-template <int Rows>
+template <int Rows, bool Prefetch>
 KERNEL_INLINE void scoreRows(const SoftmaxState &state, int64_t row, const float *const (&q)[Rows],
                              const KeyTile &tile, int64_t keySize) {
-  // Registers at x86-64-v3 hold six accumulators of 16 lanes beside the operands; fewer than four
-  // would wait for their own multiply-adds.
-  constexpr int together = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
+  // Six accumulators of 16 lanes and their operands are one register more than x86-64-v3 has, and
+  // the one in memory would be waited for: three rows take one run at a time.
+  constexpr int together = Rows >= 3 ? 1 : Rows == 2 ? 2 : 4;
   for (int first = 0; first < kRuns; first += together) {
     F32x16 score[Rows][together];
-    scoreRuns<Rows, together>(q, tile, first, keySize, score);
+    scoreRuns<Rows, together, Prefetch>(q, tile, first, keySize, score);
     unroll<Rows>([&](auto r) KERNEL_LAMBDA {
       unroll<together>([&](auto c) KERNEL_LAMBDA {
         store(state.weights + (row + r) * kKeyTile + 16 * (first + c), score[r][c]);
@@ -145,15 +152,15 @@ KERNEL_INLINE void scoreRows(const SoftmaxState &state, int64_t row, const float
 }
 
 /// Adds the values of the keys [lo, hi) to \p Rows rows, weighted by their softmax.
-template <int Rows>
+template <int Rows, bool Prefetch>
 KERNEL_INLINE void valueRows(const SoftmaxState &state, int64_t row, const KeyTile &tile,
                              int64_t lo, int64_t hi) {
-  constexpr int columns = Rows >= 4 ? 1 : Rows == 1 ? 4 : 2;
+  constexpr int columns = Rows >= 3 ? 1 : Rows == 1 ? 4 : 2;
   int64_t column = 0;
   for (; column + 16 * columns <= tile.valueStride; column += 16 * columns)
-    addValues<Rows, columns>(state, row, tile, column, lo, hi);
+    addValues<Rows, columns, Prefetch>(state, row, tile, column, lo, hi);
   for (; column < tile.valueStride; column += 16)
-    addValues<Rows, 1>(state, row, tile, column, lo, hi);
+    addValues<Rows, 1, Prefetch>(state, row, tile, column, lo, hi);
 }
 
 } // namespace llmc::kernel
