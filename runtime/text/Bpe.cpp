@@ -19,7 +19,7 @@ static void link(std::vector<Symbol> &symbols) {
 }
 
 Bpe::Bpe(const TokenizerTables &tables, const PipelineConfig &config)
-    : tables(tables), mode(config.mode), fuseUnknown(config.fuseUnknown),
+    : tables(tables), kind(config.kind), fuseUnknown(config.fuseUnknown),
       ignoreMerges(config.ignoreMerges), continuingPrefix(config.continuingPrefix),
       endSuffix(config.endSuffix), unknown(config.modelUnknown) {
   for (char32_t c = 0; c < byCodePoint.size(); ++c) {
@@ -60,7 +60,7 @@ void Bpe::encode(std::string_view piece, BpeScratch &scratch, std::vector<uint32
     }
   Symbols &symbols = scratch.symbols;
   symbols.clear();
-  if (mode == MergeMode::Score)
+  if (kind == ModelKind::ScoredBpe)
     initialCharacters(piece, symbols);
   else
     initialSymbols(piece, symbols);
@@ -70,7 +70,7 @@ void Bpe::encode(std::string_view piece, BpeScratch &scratch, std::vector<uint32
     mergeShort(piece, symbols);
   else
     mergeLong(piece, scratch);
-  if (mode == MergeMode::Score)
+  if (kind == ModelKind::ScoredBpe)
     return emitScored(piece, symbols, out);
   for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next)
     out.push_back(symbols[static_cast<size_t>(i)].token);
@@ -134,7 +134,7 @@ void Bpe::updatePair(std::string_view piece, Symbols &symbols, size_t left) cons
   if (a.next < 0)
     return;
   const Symbol &b = symbols[static_cast<size_t>(a.next)];
-  if (mode == MergeMode::Rank) {
+  if (kind == ModelKind::RankedBpe) {
     if (std::optional<Merge> merge = tables.findMerge(a.token, b.token)) {
       a.rank = merge->rank;
       a.result = merge->result;

@@ -56,7 +56,7 @@ private:
   bool appendBytes(std::string_view text, std::vector<uint32_t> &out) const;
 
   const TokenizerTables &tables;
-  MergeMode mode;
+  ModelKind kind;
   bool fuseUnknown, ignoreMerges;
   std::string continuingPrefix, endSuffix;
   std::optional<uint32_t> unknown;

@@ -13,7 +13,10 @@ struct GgufPreTokenizer {
   bool nfc = false; ///< texts are normalized to NFC
   bool ignoreMerges = false;
   bool addBos = false;             ///< unless tokenizer.ggml.add_bos_token says otherwise
-  std::vector<PipelineStep> steps; ///< with ByteMap
+  bool addSeparator = false;       ///< unless tokenizer.ggml.add_sep_token says otherwise
+  bool characters = false;         ///< tokens are characters, not mapped bytes
+  bool marks = false;              ///< spaces are U+2581 in tokens, and bytes "<0xHH>"
+  std::vector<PipelineStep> steps; ///< with ByteMap unless tokens are characters
 };
 
 /// The rule called \p name, or nothing.

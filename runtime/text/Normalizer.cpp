@@ -3,6 +3,7 @@
 #include "runtime/text/Unicode.h"
 #include "runtime/text/Utf8.h"
 
+#include <algorithm>
 #include <array>
 
 namespace llmrt {
@@ -61,6 +62,80 @@ std::string stripMarks(std::string_view text) {
   return out;
 }
 
+/// \p text with each character replaced by what \p map(code point, character, out) appends.
+template <typename Map> std::string mapCharacters(std::string_view text, Map map) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    Utf8Step step = decodeUtf8(text, at);
+    map(step.codePoint, text.substr(at, step.size), out);
+    at += step.size;
+  }
+  return out;
+}
+
+bool isNmtDropped(char32_t c) {
+  return (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F ||
+         c == 0x8F || c == 0x9F;
+}
+
+bool isNmtSpace(char32_t c) {
+  return c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 ||
+         (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+         c == 0xFFFD;
+}
+
+/// Whether the first character of \p text (not empty) is replaced by nothing.
+bool dropsStart(std::string_view text, const CharsMap &map) {
+  std::optional<CharsMap::Match> match = map.shortest(text.substr(0, utf8Width(text, 0)));
+  return match && match->replacement.empty();
+}
+
+/// What SentencePiece (Kudo and Richardson 2018, section 3.2) does with a text before it cuts it:
+/// replaces the longest texts of the table, then treats spaces.
+std::string normalizeSentencePiece(std::string_view text, const PipelineStep &spec,
+                                   const CharsMap &map) {
+  constexpr std::string_view kMark = "\u2581";
+  const std::string_view space = spec.split ? kMark : " ";
+  const bool collapse = spec.right;
+  auto take = [&](size_t &at) { // the next character or text of the table, replaced
+    std::string_view piece = text.substr(at, utf8Width(text, at));
+    std::optional<CharsMap::Match> match = map.longest(text.substr(at));
+    at += match ? match->length : piece.size();
+    return match ? match->replacement : piece;
+  };
+  size_t at = 0;
+  if (collapse)
+    for (size_t next = 0; at < text.size() && take(next) == " ";)
+      at = next;
+  if (at == text.size())
+    return {};
+  std::string out;
+  out.reserve(text.size() + text.size() / 4);
+  if (spec.left && !spec.invert)
+    out += space;
+  bool afterSpace = collapse; // spaces that a piece begins with are too many
+  while (at < text.size()) {
+    std::string_view piece = take(at);
+    if (afterSpace)
+      piece.remove_prefix(std::min(piece.find_first_not_of(' '), piece.size()));
+    for (char c : piece) {
+      if (c == ' ')
+        out += space;
+      else
+        out += c;
+    }
+    if (!piece.empty())
+      afterSpace = collapse && piece.back() == ' ';
+  }
+  if (collapse)
+    while (out.ends_with(space))
+      out.resize(out.size() - space.size());
+  if (spec.left && spec.invert)
+    out += space;
+  return out;
+}
+
 } // namespace
 
 std::string mapBytes(std::string_view text) {
@@ -100,7 +175,12 @@ Result<Normalizer> Normalizer::create(std::vector<PipelineStep> specs) {
   Normalizer normalizer;
   for (PipelineStep &spec : specs) {
     LLMRT_ASSIGN_OR_RETURN(Pattern pattern, compileStepPattern(spec));
-    normalizer.steps.push_back({std::move(spec), std::move(pattern)});
+    CharsMap map;
+    if (spec.kind == StepKind::Precompiled ||
+        (spec.kind == StepKind::SentencePiece && !spec.content.empty())) {
+      LLMRT_ASSIGN_OR_RETURN(map, CharsMap::open(spec.content));
+    }
+    normalizer.steps.push_back({std::move(spec), std::move(pattern), std::move(map)});
   }
   return normalizer;
 }
@@ -155,6 +235,55 @@ Result<std::string> Normalizer::apply(std::string_view input, PatternScratch &sc
       break;
     case StepKind::ByteMap:
       text = mapBytes(text);
+      break;
+    case StepKind::BertClean: {
+      auto dropped = [](char32_t c) {
+        return c == 0 || c == kReplacementCharacter ||
+               (isUnicodeOther(c) && c != '\t' && c != '\n' && c != '\r');
+      };
+      startKept &= text.empty() || !dropped(decodeUtf8(text, 0).codePoint);
+      text = mapCharacters(text, [&](char32_t c, std::string_view character, std::string &out) {
+        if (isUnicodeSpace(c))
+          out += ' ';
+        else if (!dropped(c))
+          out += character;
+      });
+      break;
+    }
+    case StepKind::CjkSpaces:
+      text = mapCharacters(text, [](char32_t c, std::string_view character, std::string &out) {
+        bool apart = isBertCjk(c);
+        out += apart ? " " : "";
+        out += character;
+        out += apart ? " " : "";
+      });
+      break;
+    case StepKind::StripNonspacing:
+      startKept &= text.empty() || !isUnicodeNonspacingMark(decodeUtf8(text, 0).codePoint);
+      text = mapCharacters(text, [](char32_t c, std::string_view character, std::string &out) {
+        if (!isUnicodeNonspacingMark(c))
+          out += character;
+      });
+      break;
+    case StepKind::Nmt:
+      startKept &= text.empty() || !isNmtDropped(decodeUtf8(text, 0).codePoint);
+      text = mapCharacters(text, [](char32_t c, std::string_view character, std::string &out) {
+        if (isNmtSpace(c))
+          out += ' ';
+        else if (!isNmtDropped(c))
+          out += character;
+      });
+      break;
+    case StepKind::Precompiled: {
+      std::string before = std::move(text);
+      text = step.charsMap.applyToGraphemes(before);
+      // The text's first character may be replaced by nothing.
+      if (startKept && !before.empty())
+        startKept = !dropsStart(before, step.charsMap);
+      break;
+    }
+    case StepKind::SentencePiece:
+      text = normalizeSentencePiece(text, step.spec, step.charsMap);
       break;
     default:
       return internalError("a step that is no normalizer");

@@ -2,6 +2,7 @@
 #ifndef LLMRT_TEXT_NORMALIZER_H
 #define LLMRT_TEXT_NORMALIZER_H
 
+#include "runtime/text/CharsMap.h"
 #include "runtime/text/Pattern.h"
 #include "runtime/text/TokenizerSpec.h"
 
@@ -20,6 +21,7 @@ private:
   struct Step {
     PipelineStep spec;
     Pattern pattern;
+    CharsMap charsMap;
   };
   std::vector<Step> steps;
 };

@@ -69,6 +69,11 @@ public:
     return static_cast<T>(value);
   }
   std::string text() {
+    std::string value = bytesOfText();
+    failed |= firstInvalidUtf8(value).has_value();
+    return value;
+  }
+  std::string bytesOfText() {
     auto size = number<uint32_t>();
     if (failed || bytes.size() - at < size) {
       failed = true;
@@ -76,7 +81,6 @@ public:
     }
     std::string value(reinterpret_cast<const char *>(bytes.data()) + at, size);
     at += size;
-    failed |= firstInvalidUtf8(value).has_value();
     return value;
   }
   template <typename T> std::optional<T> optional() {
@@ -101,7 +105,9 @@ public:
     s.start = number<uint32_t>();
     s.stop = number<uint32_t>();
     s.pattern = text();
-    s.content = text();
+    // A table is no text.
+    bool table = s.kind == StepKind::Precompiled || s.kind == StepKind::SentencePiece;
+    s.content = table ? bytesOfText() : text();
     return s;
   }
   bool atEnd() const { return at == bytes.size(); }
@@ -111,20 +117,20 @@ private:
   size_t at = 0;
 };
 
-bool isNormalizer(StepKind kind) { return kind <= StepKind::ByteMap; }
+bool isNormalizer(StepKind kind) { return kind <= StepKind::SentencePiece; }
 bool isPreTokenizer(StepKind kind) {
   return kind == StepKind::ByteMap || (kind >= StepKind::Split && kind <= StepKind::PrefixSpace);
 }
 bool isDecoder(StepKind kind) {
   return kind == StepKind::Replace ||
-         (kind >= StepKind::ByteLevel && kind <= StepKind::SuffixDecode);
+         (kind >= StepKind::ByteLevel && kind <= StepKind::WordPieceDecode);
 }
 
 } // namespace
 
 std::string encodePipeline(const PipelineConfig &config) {
   Writer w;
-  w.enumerator(config.mode);
+  w.enumerator(config.kind);
   for (bool value :
        {config.fuseUnknown, config.ignoreMerges, config.joinWithSpaces, config.cleanUpSpaces})
     w.flag(value);
@@ -147,13 +153,15 @@ std::string encodePipeline(const PipelineConfig &config) {
     w.text(entry.token.content);
     w.text(entry.pattern);
   });
+  if (config.kind == ModelKind::WordPiece)
+    w.number(config.maxWordCharacters);
   return std::move(w.out);
 }
 
 Result<PipelineConfig> decodePipeline(std::span<const uint8_t> bytes) {
   Reader r(bytes);
   PipelineConfig config;
-  config.mode = r.enumerator(MergeMode::Score);
+  config.kind = r.enumerator(ModelKind::WordLevel);
   for (bool *value :
        {&config.fuseUnknown, &config.ignoreMerges, &config.joinWithSpaces, &config.cleanUpSpaces})
     *value = r.flag();
@@ -178,6 +186,8 @@ Result<PipelineConfig> decodePipeline(std::span<const uint8_t> bytes) {
     entry.pattern = r.text();
     return entry;
   });
+  if (config.kind == ModelKind::WordPiece)
+    config.maxWordCharacters = r.number<uint32_t>();
 
   bool good = !r.failed && r.atEnd();
   auto all = [&](const std::vector<PipelineStep> &steps, bool (*belongs)(StepKind)) {

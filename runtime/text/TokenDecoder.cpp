@@ -3,6 +3,8 @@
 #include "runtime/text/Normalizer.h"
 #include "runtime/text/Utf8.h"
 
+#include <span>
+
 namespace llmrt {
 
 int byteOfToken(std::string_view token) {
@@ -21,12 +23,11 @@ int byteOfToken(std::string_view token) {
   return value;
 }
 
-std::string cleanUpSpaces(std::string text) {
-  // The order is part of the rule.
-  static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-      {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
-      {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-  for (auto [from, to] : kRules) {
+using Rule = std::pair<std::string_view, std::string_view>;
+
+/// The rules one after the other: their order counts.
+static std::string applyRules(std::string text, std::span<const Rule> rules) {
+  for (auto [from, to] : rules) {
     std::string out;
     size_t at = 0;
     for (size_t found; (found = text.find(from, at)) != std::string::npos;
@@ -38,6 +39,22 @@ std::string cleanUpSpaces(std::string text) {
     text = std::move(out);
   }
   return text;
+}
+
+std::string cleanUpSpaces(std::string text) {
+  static constexpr Rule kRules[] = {{" .", "."},     {" ?", "?"},     {" !", "!"},   {" ,", ","},
+                                    {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"},
+                                    {" 've", "'ve"}, {" 're", "'re"}};
+  return applyRules(std::move(text), kRules);
+}
+
+/// The clean-up of the WordPiece decoder, which has one rule more.
+static std::string cleanUpWord(std::string token) {
+  static constexpr Rule kRules[] = {{" .", "."},     {" ?", "?"},           {" !", "!"},
+                                    {" ,", ","},     {" ' ", "'"},          {" n't", "n't"},
+                                    {" 'm", "'m"},   {" do not", " don't"}, {" 's", "'s"},
+                                    {" 've", "'ve"}, {" 're", "'re"}};
+  return applyRules(std::move(token), kRules);
 }
 
 namespace {
@@ -130,8 +147,11 @@ Result<TokenDecoder> TokenDecoder::create(std::vector<PipelineStep> specs, bool 
   decoder.joinWithSpaces = joinWithSpaces;
   bool fused = false;
   for (PipelineStep &spec : specs) {
-    if (spec.kind == StepKind::StripChars && fused && spec.content == " ")
+    if (spec.kind == StepKind::StripChars && fused &&
+        (spec.content == " " || spec.content == "\u2581"))
       decoder.leadingSpaces = spec.start;
+    if (spec.kind == StepKind::WordPieceDecode)
+      decoder.leadingSpaces = 1;
     if (spec.kind == StepKind::MetaspaceDecode && spec.scheme != PrefixScheme::Never)
       decoder.leadingSpaces = 1;
     fused |= spec.kind == StepKind::Fuse || spec.kind == StepKind::ByteLevel;
@@ -180,6 +200,16 @@ Result<std::string> TokenDecoder::decode(std::vector<std::string> tokens) const 
       for (size_t i = 0; i < tokens.size(); ++i)
         tokens[i] = replaceText(tokens[i], spec.pattern, i + 1 == tokens.size() ? "" : " ");
       break;
+    case StepKind::WordPieceDecode:
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        if (i && tokens[i].starts_with(spec.content))
+          tokens[i].erase(0, spec.content.size());
+        else if (i)
+          tokens[i].insert(0, " ");
+        if (spec.split)
+          tokens[i] = cleanUpWord(std::move(tokens[i]));
+      }
+      break;
     default:
       return internalError("a step that is no decoder");
     }
@@ -224,6 +254,14 @@ Result<std::string> TokenDecoder::bytesOf(std::string_view spelled) const {
       break;
     case StepKind::SuffixDecode:
       token = replaceText(token, spec.pattern, " ");
+      break;
+    case StepKind::WordPieceDecode:
+      if (token.starts_with(spec.content))
+        token.erase(0, spec.content.size());
+      else
+        token.insert(0, " ");
+      if (spec.split)
+        token = cleanUpWord(std::move(token));
       break;
     default:
       return internalError("a step that is no decoder");

@@ -5,12 +5,17 @@
 #include "runtime/text/GgufTokenizer.h"
 #include "runtime/text/Normalizer.h"
 #include "runtime/text/PreTokenizer.h"
+#include "runtime/text/SentencePieceModel.h"
+#include "runtime/text/Tiktoken.h"
 #include "runtime/text/TokenDecoder.h"
 #include "runtime/text/TokenizerBlob.h"
 #include "runtime/text/TokenizerJson.h"
+#include "runtime/text/Unigram.h"
 #include "runtime/text/Utf8.h"
+#include "runtime/text/WordPiece.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace llmrt {
 
@@ -29,10 +34,11 @@ struct Tokenizer::Impl {
   PreTokenizer preTokenizer;
   TokenDecoder decoder;
   AddedTokens rawTokens, normalizedTokens;
-  std::optional<Bpe> bpe;
-  std::vector<int32_t> specialIds; ///< ascending
+  std::variant<std::monostate, Bpe, WordPiece, Unigram> model; ///< monostate: WordLevel
+  std::vector<int32_t> specialIds;                             ///< ascending
 
   Status open();
+  Status encodePiece(std::string_view piece, struct Working &work) const;
   Status encodeText(std::string_view text, bool atStart, struct Working &work) const;
 };
 
@@ -41,6 +47,7 @@ struct Working {
   bool specialAsText;
   PatternScratch patterns;
   BpeScratch bpe;
+  UnigramScratch unigram;
   std::vector<uint32_t> tokens;
 };
 
@@ -55,7 +62,20 @@ Status Tokenizer::Impl::open() {
   LLMRT_ASSIGN_OR_RETURN(decoder, TokenDecoder::create(config.decoders, config.joinWithSpaces));
   rawTokens = AddedTokens(config.added, false);
   normalizedTokens = AddedTokens(config.added, true);
-  bpe.emplace(tables, config);
+  switch (config.kind) {
+  case ModelKind::RankedBpe:
+  case ModelKind::ScoredBpe:
+    model.emplace<Bpe>(tables, config);
+    break;
+  case ModelKind::WordPiece:
+    model.emplace<WordPiece>(tables, config);
+    break;
+  case ModelKind::Unigram:
+    model.emplace<Unigram>(tables, config);
+    break;
+  case ModelKind::WordLevel:
+    break;
+  }
   for (const AddedEntry &entry : config.added)
     if (entry.token.special)
       specialIds.push_back(entry.token.id);
@@ -89,6 +109,26 @@ Tokenizer::fromTokenizerJson(std::string_view json, std::string_view tokenizerCo
   return fromOwnedBlob(std::move(*blob));
 }
 
+Result<std::shared_ptr<Tokenizer>>
+Tokenizer::fromSentencePiece(std::string_view model, std::string_view tokenizerConfigJson,
+                             std::string_view specialTokensMapJson) {
+  LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec,
+                         specFromSentencePiece(model, tokenizerConfigJson, specialTokensMapJson));
+  Result<std::string> blob = writeTokenizerBlob(spec);
+  if (!blob)
+    return blob.status().withContext("tokenizer.model");
+  return fromOwnedBlob(std::move(*blob));
+}
+
+Result<std::shared_ptr<Tokenizer>> Tokenizer::fromTiktoken(std::string_view ranks,
+                                                           std::string_view tokenizerConfigJson) {
+  LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec, specFromTiktoken(ranks, tokenizerConfigJson));
+  Result<std::string> blob = writeTokenizerBlob(spec);
+  if (!blob)
+    return blob.status().withContext("tiktoken ranks");
+  return fromOwnedBlob(std::move(*blob));
+}
+
 Result<std::shared_ptr<Tokenizer>> Tokenizer::fromGguf(const GgufTokenizerData &data) {
   LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec, specFromGguf(data));
   Result<std::string> blob = writeTokenizerBlob(spec);
@@ -99,6 +139,25 @@ Result<std::shared_ptr<Tokenizer>> Tokenizer::fromGguf(const GgufTokenizerData &
 
 Result<std::string> Tokenizer::serialize() const {
   return std::string(reinterpret_cast<const char *>(impl->bytes.data()), impl->bytes.size());
+}
+
+Status Tokenizer::Impl::encodePiece(std::string_view piece, Working &work) const {
+  if (const Bpe *bpe = std::get_if<Bpe>(&model)) {
+    bpe->encode(piece, work.bpe, work.tokens);
+    return Status::ok();
+  }
+  if (const WordPiece *wordPiece = std::get_if<WordPiece>(&model))
+    return wordPiece->encode(piece, work.tokens);
+  if (const Unigram *unigram = std::get_if<Unigram>(&model))
+    return unigram->encode(piece, work.unigram, work.tokens);
+  std::optional<uint32_t> token = tables.find(piece);
+  if (!token)
+    token = config.modelUnknown;
+  if (!token)
+    return invalidArgument("the tokenizer has no token for '" + std::string(piece.substr(0, 40)) +
+                           "' and no unknown token");
+  work.tokens.push_back(*token);
+  return Status::ok();
 }
 
 Status Tokenizer::Impl::encodeText(std::string_view text, bool atStart, Working &work) const {
@@ -119,7 +178,7 @@ Status Tokenizer::Impl::encodeText(std::string_view text, bool atStart, Working 
     for (size_t i = 0; i < list.pieces.size(); ++i) {
       if (list.pieces[i].size() > kMaxPieceBytes)
         return invalidArgument("the text is too long");
-      bpe->encode(list.piece(i), work.bpe, work.tokens);
+      LLMRT_RETURN_IF_ERROR(encodePiece(list.piece(i), work));
     }
   }
   return Status::ok();

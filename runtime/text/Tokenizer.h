@@ -1,11 +1,12 @@
 //===- Tokenizer.h - text to token ids and back ---------------------------------===//
 //
-// A tokenizer comes from tokenizer.json (with its companions), from GGUF metadata, or from the
-// blob that a plan holds; all three run the same code on the same tables. It gives the ids
-// that Hugging Face's tokenizers library gives for the same files:
+// A tokenizer comes from tokenizer.json (with its companions), a SentencePiece tokenizer.model, a
+// list of tiktoken ranks, GGUF metadata, or from the blob that a plan holds; all run the same code
+// on the same tables. It gives the ids that Hugging Face's tokenizers library gives for the same
+// files (SentencePiece and tiktoken for theirs):
 //
 //   text ─ added tokens (as given) ─ normalizers ─ added tokens (normalized)
-//        ─ pre-tokenizers ─ BPE ─ ids put around (addSpecial)
+//        ─ pre-tokenizers ─ BPE, Unigram, WordPiece or words ─ ids put around (addSpecial)
 //
 // An importer fails on a component it does not know, naming it; nothing falls back to
 // another rule. All members are const and may be called from any number of threads.
@@ -57,6 +58,13 @@ public:
   static Result<std::shared_ptr<Tokenizer>>
   fromTokenizerJson(std::string_view json, std::string_view tokenizerConfigJson = {},
                     std::string_view specialTokensMapJson = {});
+  /// From the bytes of a SentencePiece tokenizer.model, with the same companions.
+  static Result<std::shared_ptr<Tokenizer>>
+  fromSentencePiece(std::string_view model, std::string_view tokenizerConfigJson = {},
+                    std::string_view specialTokensMapJson = {});
+  /// From a list of tiktoken ranks; \p tokenizerConfigJson may name control tokens.
+  static Result<std::shared_ptr<Tokenizer>> fromTiktoken(std::string_view ranks,
+                                                         std::string_view tokenizerConfigJson = {});
   /// From GGUF metadata (tokenizer.ggml.*).
   static Result<std::shared_ptr<Tokenizer>> fromGguf(const GgufTokenizerData &data);
   /// From what serialize() gave. \p bytes are used in place and must outlive the tokenizer.

@@ -11,19 +11,26 @@ static Status damaged(const std::string &what) {
 }
 
 Result<TokenizerTables> TokenizerTables::open(std::span<const uint8_t> bytes) {
-  blob::Header header;
-  if (bytes.size() < sizeof(header))
+  blob::Header header{};
+  constexpr size_t kFixedBytes = offsetof(blob::Header, extents);
+  if (bytes.size() < kFixedBytes)
     return damaged("it has " + std::to_string(bytes.size()) + " bytes, fewer than its header");
-  std::memcpy(&header, bytes.data(), sizeof(header));
+  std::memcpy(&header, bytes.data(), kFixedBytes);
   if (std::memcmp(header.magic, blob::kMagic, sizeof(header.magic)) != 0)
     return damaged("it does not start with LLMTOK01 (another version?)");
   if (header.size != bytes.size())
     return damaged("its header says " + std::to_string(header.size) + " bytes, there are " +
                    std::to_string(bytes.size()));
-  if (header.sections != blob::kSectionCount)
+  if (header.sections != blob::kSectionCount && header.sections != blob::kFirstSectionCount)
     return damaged("it has " + std::to_string(header.sections) + " sections");
+  const size_t headerBytes = kFixedBytes + header.sections * sizeof(blob::Extent);
+  if (bytes.size() < headerBytes)
+    return damaged("it has " + std::to_string(bytes.size()) + " bytes, fewer than its header");
+  for (blob::Extent &extent : header.extents)
+    extent.offset = headerBytes; // empty, where the blob has none
+  std::memcpy(header.extents, bytes.data() + kFixedBytes, headerBytes - kFixedBytes);
   for (const blob::Extent &extent : header.extents)
-    if (extent.offset < sizeof(header) || extent.offset > bytes.size() ||
+    if (extent.offset < headerBytes || extent.offset > bytes.size() ||
         extent.size > bytes.size() - extent.offset)
       return damaged("a section lies outside of it");
   TokenizerTables tables;
@@ -117,6 +124,21 @@ Status TokenizerTables::checkTables(const blob::Header &header) {
       if (rankOf(i) >= count)
         return damaged("a rank is larger than the number of tokens");
   }
+
+  auto scoreBytes = section(blob::Scores);
+  if (!scoreBytes.empty()) {
+    if (scoreBytes.size() != uint64_t(count) * 8)
+      return damaged("the Scores section has the wrong size");
+    scores = scoreBytes.data();
+  }
+  auto trieBytes = section(blob::Trie);
+  if (trieBytes.size() % sizeof(TokenTrie::Node) ||
+      trieBytes.size() / sizeof(TokenTrie::Node) > UINT32_MAX)
+    return damaged("the Trie section has the wrong size");
+  tokenTrie = TokenTrie(trieBytes);
+  for (size_t i = 0; i < tokenTrie.size(); ++i)
+    if (tokenTrie.node(i).token > count)
+      return damaged("the Trie section names a token that is not there");
   return Status::ok();
 }
 
@@ -138,8 +160,10 @@ std::optional<uint32_t> TokenizerTables::indexOf(int64_t id) const {
 
 Result<PipelineConfig> TokenizerTables::pipeline() const {
   LLMRT_ASSIGN_OR_RETURN(PipelineConfig config, decodePipeline(pipelineBytes));
-  if (config.mode == MergeMode::Score && !ranks)
+  if (config.kind == ModelKind::ScoredBpe && !ranks)
     return damaged("the Ranks section is missing");
+  if (config.kind == ModelKind::Unigram && !scores && count)
+    return damaged("the Scores section is missing");
   if (config.modelUnknown && *config.modelUnknown >= count)
     return damaged("the unknown token is not there");
   if (!config.byteTokens.empty() && config.byteTokens.size() != 256)

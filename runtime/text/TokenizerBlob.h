@@ -11,7 +11,11 @@
 //   Text        the tokens' bytes
 //   Vocabulary  u32[2^k] open-addressed hash table of token index + 1, 0 = free
 //   Merges      {u32 left, right, rank, result}[2^k] open-addressed, left = ~0 = free
-//   Ranks       u32[tokens], only with MergeMode::Score: how many different scores are higher
+//   Ranks       u32[tokens], only with ModelKind::ScoredBpe: how many different scores are higher
+//   Scores      f64[tokens], only with ModelKind::Unigram; NaN: not one of the model's tokens
+//   Trie        TokenTrie of the vocabulary, only with Unigram and WordPiece
+//
+// Blobs of the first version end their list of sections with Ranks.
 //
 // Tables are keyed by token *index* (position in id order), so gaps in the ids cost nothing.
 // The reader checks every offset, index and count once, at load; a damaged blob is an error
@@ -22,6 +26,7 @@
 #define LLMRT_TEXT_TOKENIZERBLOB_H
 
 #include "runtime/support/Status.h"
+#include "runtime/text/TokenTrie.h"
 #include "runtime/text/TokenizerSpec.h"
 
 #include <bit>
@@ -36,7 +41,20 @@ static_assert(std::endian::native == std::endian::little, "blobs are read in pla
 namespace blob {
 
 inline constexpr char kMagic[8] = {'L', 'L', 'M', 'T', 'O', 'K', '0', '1'};
-enum Section { Pipeline, Ids, Offsets, Text, Vocabulary, Merges, Ranks, kSectionCount };
+enum Section {
+  Pipeline,
+  Ids,
+  Offsets,
+  Text,
+  Vocabulary,
+  Merges,
+  Ranks,
+  Scores,
+  Trie,
+  kSectionCount
+};
+/// Sections of a blob of the first version.
+inline constexpr uint32_t kFirstSectionCount = Scores;
 
 struct Extent {
   uint64_t offset, size;
@@ -45,7 +63,7 @@ struct Header {
   char magic[8];
   uint64_t size;
   uint32_t tokens;
-  uint32_t sections; ///< kSectionCount
+  uint32_t sections; ///< how many extents follow: kFirstSectionCount or kSectionCount
   Extent extents[kSectionCount];
 };
 struct MergeSlot {
@@ -87,7 +105,8 @@ struct AddedEntry {
 
 /// The blob's Pipeline section, decoded.
 struct PipelineConfig {
-  MergeMode mode = MergeMode::Rank;
+  ModelKind kind = ModelKind::RankedBpe;
+  uint32_t maxWordCharacters = 100; ///< WordPiece only
   bool fuseUnknown = false, ignoreMerges = false;
   std::vector<uint32_t> byteTokens; ///< token indices or kFree; empty or 256 long
   bool joinWithSpaces = false, cleanUpSpaces = false;
@@ -151,8 +170,12 @@ public:
         return std::nullopt;
     }
   }
-  /// With MergeMode::Score: the rank of the merges that make this token.
+  /// With ModelKind::ScoredBpe: the rank of the merges that make this token.
   uint32_t rankOf(uint32_t index) const { return blob::load<uint32_t>(ranks, index); }
+  /// With ModelKind::Unigram: the token's log probability.
+  double scoreOf(uint32_t index) const { return blob::load<double>(scores, index); }
+  /// With ModelKind::Unigram and WordPiece.
+  const TokenTrie &trie() const { return tokenTrie; }
   /// All ranks are smaller.
   uint32_t rankCount() const { return ranks ? count : mergesMask + 1; }
 
@@ -164,8 +187,9 @@ private:
   uint32_t vocabularyMask = 0, mergesMask = 0;
   size_t longest = 0;
   const uint8_t *ids = nullptr, *offsets = nullptr, *vocabulary = nullptr, *merges = nullptr,
-                *ranks = nullptr;
+                *ranks = nullptr, *scores = nullptr;
   const char *textBytes = nullptr;
+  TokenTrie tokenTrie;
 };
 
 /// The blob of \p spec. InvalidFile if ids, texts or merges of the spec contradict each other.

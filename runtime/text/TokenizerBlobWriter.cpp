@@ -2,6 +2,7 @@
 #include "runtime/text/PipelineCodec.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,7 +16,7 @@ struct TokenTable {
   struct Row {
     int32_t id;
     std::string_view text;
-    float score;
+    double score;
     bool searchable;
   };
   std::vector<Row> rows;
@@ -28,8 +29,13 @@ struct TokenTable {
       if (token.id < 0 || token.id > kMaxTokenId)
         return invalidFile("token '" + token.text + "' has the id " + std::to_string(token.id));
       table.rows.push_back({token.id, token.text, token.score, token.searchable});
-      if (!byText.emplace(token.text, token.id).second && token.searchable)
+      auto [known, fresh] = byText.emplace(token.text, token.id);
+      if (fresh || !token.searchable)
+        continue;
+      // A Unigram vocabulary may list a text again, to another end; one of them is searchable.
+      if (spec.kind != ModelKind::Unigram)
         return invalidFile("token '" + token.text + "' has two ids");
+      known->second = token.id;
     }
     table.sort();
     for (size_t i = 1; i < table.rows.size(); ++i)
@@ -110,7 +116,7 @@ std::string vocabularyTable(const TokenTable &table) {
 
 /// Each token's place among the different scores, from the highest.
 std::string scoreRanks(const TokenTable &table) {
-  std::vector<float> scores;
+  std::vector<double> scores;
   for (const auto &row : table.rows)
     scores.push_back(row.score);
   std::sort(scores.begin(), scores.end(), std::greater<>());
@@ -121,6 +127,20 @@ std::string scoreRanks(const TokenTable &table) {
                  std::lower_bound(scores.begin(), scores.end(), row.score, std::greater<>()) -
                  scores.begin()));
   return out;
+}
+
+std::string unigramScores(const TokenizerSpec &spec, const TokenTable &table) {
+  std::vector<double> scores(table.rows.size(), std::numeric_limits<double>::quiet_NaN());
+  for (const SpecToken &token : spec.vocabulary)
+    scores[*table.indexOf(token.id)] = token.score;
+  return std::string(reinterpret_cast<const char *>(scores.data()), scores.size() * 8);
+}
+
+std::string trieOf(const TokenTable &table) {
+  std::vector<std::string_view> texts;
+  for (const auto &row : table.rows)
+    texts.push_back(row.searchable ? row.text : std::string_view());
+  return TokenTrie::build(texts);
 }
 
 Result<std::string> mergeTable(const TokenizerSpec &spec, const TokenTable &table) {
@@ -172,7 +192,8 @@ Result<std::vector<AddedEntry>> addedEntries(const TokenizerSpec &spec, const To
 Result<std::string> writeTokenizerBlob(const TokenizerSpec &spec) {
   LLMRT_ASSIGN_OR_RETURN(TokenTable table, TokenTable::build(spec));
   PipelineConfig config;
-  config.mode = spec.mode;
+  config.kind = spec.kind;
+  config.maxWordCharacters = spec.maxWordCharacters;
   for (int32_t id : spec.byteTokens)
     config.byteTokens.push_back(table.indexOf(id).value_or(blob::kFree));
   config.fuseUnknown = spec.fuseUnknown;
@@ -220,24 +241,31 @@ Result<std::string> writeTokenizerBlob(const TokenizerSpec &spec) {
     sections[blob::Text] += row.text;
   }
   put(sections[blob::Offsets], static_cast<uint32_t>(sections[blob::Text].size()));
-  if (spec.mode == MergeMode::Score)
+  if (spec.kind == ModelKind::ScoredBpe)
     sections[blob::Ranks] = scoreRanks(table);
+  if (spec.kind == ModelKind::Unigram)
+    sections[blob::Scores] = unigramScores(spec, table);
+  if (spec.kind == ModelKind::Unigram || spec.kind == ModelKind::WordPiece)
+    sections[blob::Trie] = trieOf(table);
   sections[blob::Vocabulary] = vocabularyTable(table);
   LLMRT_ASSIGN_OR_RETURN(sections[blob::Merges], mergeTable(spec, table));
 
   blob::Header header{};
   std::memcpy(header.magic, blob::kMagic, sizeof(header.magic));
   header.tokens = static_cast<uint32_t>(table.rows.size());
-  header.sections = blob::kSectionCount;
-  std::string out(sizeof(header), '\0');
-  for (int i = 0; i < blob::kSectionCount; ++i) {
+  bool first = sections[blob::Scores].empty() && sections[blob::Trie].empty();
+  header.sections = first ? blob::kFirstSectionCount : blob::kSectionCount;
+  const size_t headerBytes =
+      offsetof(blob::Header, extents) + header.sections * sizeof(blob::Extent);
+  std::string out(headerBytes, '\0');
+  for (uint32_t i = 0; i < header.sections; ++i) {
     out.resize((out.size() + 7) / 8 * 8);
     header.extents[i] = {out.size(), sections[i].size()};
     out += sections[i];
     std::string().swap(sections[i]);
   }
   header.size = out.size();
-  std::memcpy(out.data(), &header, sizeof(header));
+  std::memcpy(out.data(), &header, headerBytes);
   return out;
 }
 

@@ -101,11 +101,21 @@ Status readModel(JsonValue model, TokenizerSpec &spec) {
   if (!model.isObject())
     return invalidFile(std::string("'model' must be an object, it is ") + model.typeName());
   LLMRT_ASSIGN_OR_RETURN(std::string type, readString(model, "type", ""));
-  // Very old files name no type; BPE ones have merges.
-  if (type.empty() && model["merges"])
-    type = "BPE";
+  // Old files name no type, but each type has members of its own.
+  if (type.empty())
+    type = model["merges"]                     ? "BPE"
+           : model["vocab"].isArray()          ? "Unigram"
+           : model["max_input_chars_per_word"] ? "WordPiece"
+                                               : "";
+  if (type == "WordPiece")
+    return readWordPiece(model, spec);
+  if (type == "WordLevel")
+    return readWordLevel(model, spec);
+  if (type == "Unigram")
+    return readUnigram(model, spec);
   if (type != "BPE")
-    return unsupported("model type '" + type + "' is not supported; supported: BPE");
+    return unsupported("model type '" + type +
+                       "' is not supported; supported: BPE, Unigram, WordPiece, WordLevel");
   if (JsonValue dropout = model["dropout"]; !dropout.isNull()) {
     if (dropout.type() != JsonType::Number)
       return invalidFile(std::string("model.dropout must be a number, it is ") +
@@ -120,26 +130,13 @@ Status readModel(JsonValue model, TokenizerSpec &spec) {
   LLMRT_ASSIGN_OR_RETURN(spec.endSuffix, readString(model, "end_of_word_suffix", ""));
   LLMRT_ASSIGN_OR_RETURN(bool byteFallback, readBool(model, "byte_fallback", false));
 
-  JsonValue vocab = model["vocab"];
-  if (!vocab.isObject())
-    return invalidFile(std::string("model.vocab must be an object, it is ") + vocab.typeName());
+  LLMRT_RETURN_IF_ERROR(readVocabularyMap(model["vocab"], spec));
+  if (byteFallback)
+    findByteTokens(spec);
   std::unordered_map<std::string_view, int32_t> ids;
-  ids.reserve(vocab.size());
-  spec.vocabulary.reserve(vocab.size());
-  for (auto [text, value] : vocab.members()) {
-    LLMRT_ASSIGN_OR_RETURN(int32_t id, readId(value, "token '" + std::string(text) + "'"));
-    if (!ids.emplace(text, id).second)
-      return invalidFile("model.vocab has the token '" + std::string(text) + "' twice");
-    spec.vocabulary.push_back({id, std::string(text), 0, true});
-  }
-  if (byteFallback) {
-    static constexpr char kDigits[] = "0123456789ABCDEF";
-    for (int byte = 0; byte < 256; ++byte) {
-      std::string name = {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
-      auto found = ids.find(name);
-      spec.byteTokens.push_back(found == ids.end() ? -1 : found->second);
-    }
-  }
+  ids.reserve(spec.vocabulary.size());
+  for (const SpecToken &token : spec.vocabulary)
+    ids.emplace(token.text, token.id);
   return readMerges(model["merges"], ids, spec);
 }
 

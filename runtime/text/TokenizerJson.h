@@ -17,8 +17,15 @@ Result<TokenizerSpec> specFromTokenizerJson(std::string_view json,
 // The parts, each in its own file. `spec` is filled; a component of an unknown type is an
 // Unsupported naming it and its place.
 
-/// `model` (BPE) and `added_tokens`.
+/// `model` and `added_tokens`.
 Status readModel(JsonValue model, TokenizerSpec &spec);
+Status readWordPiece(JsonValue model, TokenizerSpec &spec);
+Status readWordLevel(JsonValue model, TokenizerSpec &spec);
+Status readUnigram(JsonValue model, TokenizerSpec &spec);
+/// `vocab` as an object from token to id.
+Status readVocabularyMap(JsonValue vocab, TokenizerSpec &spec);
+/// Fills spec.byteTokens with the tokens spelled "<0xHH>".
+void findByteTokens(TokenizerSpec &spec);
 Status readAddedTokens(JsonValue tokens, TokenizerSpec &spec);
 /// `normalizer`, `pre_tokenizer`, `decoder`.
 Status readPipeline(JsonValue root, TokenizerSpec &spec);
@@ -26,6 +33,9 @@ Status readPipeline(JsonValue root, TokenizerSpec &spec);
 Status readPostProcessor(JsonValue processor, TokenizerSpec &spec);
 /// bos, eos, pad and unk tokens, add_bos_token, add_eos_token, clean-up.
 Status readCompanions(std::string_view configJson, std::string_view mapJson, TokenizerSpec &spec);
+/// The same beside a tokenizer.model: the class says what goes around a text.
+Status readSentencePieceCompanions(std::string_view configJson, std::string_view mapJson,
+                                   TokenizerSpec &spec);
 
 // Checked access, with the place in the message.
 

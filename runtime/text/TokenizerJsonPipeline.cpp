@@ -1,4 +1,5 @@
 // The components of tokenizer.json that change and cut text, lowered to PipelineSteps.
+#include "runtime/text/Base64.h"
 #include "runtime/text/TokenizerJson.h"
 #include "runtime/text/TokenizerPatterns.h"
 #include "runtime/text/Utf8.h"
@@ -68,6 +69,25 @@ Status readMetaspace(JsonValue component, PipelineStep &step) {
   return Status::ok();
 }
 
+/// What is left out counts as in `tokenizers`: accents go where letters are made small.
+Status readBertNormalizer(JsonValue component, Steps &steps) {
+  LLMRT_ASSIGN_OR_RETURN(bool clean, readBool(component, "clean_text", true));
+  LLMRT_ASSIGN_OR_RETURN(bool chinese, readBool(component, "handle_chinese_chars", true));
+  LLMRT_ASSIGN_OR_RETURN(bool lowercase, readBool(component, "lowercase", true));
+  LLMRT_ASSIGN_OR_RETURN(bool accents, readBool(component, "strip_accents", lowercase));
+  if (clean)
+    steps.push_back(simple(StepKind::BertClean));
+  if (chinese)
+    steps.push_back(simple(StepKind::CjkSpaces));
+  if (accents) {
+    steps.push_back(simple(StepKind::Nfd));
+    steps.push_back(simple(StepKind::StripNonspacing));
+  }
+  if (lowercase)
+    steps.push_back(simple(StepKind::Lowercase));
+  return Status::ok();
+}
+
 Status readNormalizer(const std::string &type, JsonValue component, Steps &steps) {
   static constexpr std::pair<std::string_view, StepKind> kPlain[] = {
       {"NFC", StepKind::Nfc},
@@ -76,6 +96,7 @@ Status readNormalizer(const std::string &type, JsonValue component, Steps &steps
       {"NFKD", StepKind::Nfkd},
       {"Lowercase", StepKind::Lowercase},
       {"StripAccents", StepKind::StripAccents},
+      {"Nmt", StepKind::Nmt},
       {"ByteLevel", StepKind::ByteMap}};
   for (auto [known, kind] : kPlain) {
     if (type == known) {
@@ -83,8 +104,17 @@ Status readNormalizer(const std::string &type, JsonValue component, Steps &steps
       return Status::ok();
     }
   }
+  if (type == "BertNormalizer")
+    return readBertNormalizer(component, steps);
   PipelineStep step;
-  if (type == "Strip") {
+  if (type == "Precompiled") {
+    step.kind = StepKind::Precompiled;
+    LLMRT_ASSIGN_OR_RETURN(std::string text, readString(component, "precompiled_charsmap"));
+    std::optional<std::string> table = decodeBase64(text);
+    if (!table)
+      return invalidFile("'precompiled_charsmap' is not Base64");
+    step.content = std::move(*table);
+  } else if (type == "Strip") {
     step.kind = StepKind::Strip;
     LLMRT_ASSIGN_OR_RETURN(step.left, readBool(component, "strip_left", true));
     LLMRT_ASSIGN_OR_RETURN(step.right, readBool(component, "strip_right", true));
@@ -96,9 +126,11 @@ Status readNormalizer(const std::string &type, JsonValue component, Steps &steps
     step.kind = StepKind::Prepend;
     LLMRT_ASSIGN_OR_RETURN(step.content, readString(component, "prepend"));
   } else {
-    return unsupported("normalizer '" + type +
-                       "' is not supported; supported: NFC, NFD, NFKC, NFKD, Lowercase, "
-                       "StripAccents, Strip, Replace, Prepend, ByteLevel, Sequence");
+    return unsupported(
+        "normalizer '" + type +
+        "' is not supported; supported: NFC, NFD, NFKC, NFKD, Lowercase, "
+        "StripAccents, Strip, Replace, Prepend, ByteLevel, BertNormalizer, Precompiled, "
+        "Nmt, Sequence");
   }
   steps.push_back(std::move(step));
   return Status::ok();
@@ -192,10 +224,14 @@ Status readDecoder(const std::string &type, JsonValue component, Steps &steps) {
   } else if (type == "BPEDecoder") {
     step.kind = StepKind::SuffixDecode;
     LLMRT_ASSIGN_OR_RETURN(step.pattern, readString(component, "suffix", "</w>"));
+  } else if (type == "WordPiece") {
+    step.kind = StepKind::WordPieceDecode;
+    LLMRT_ASSIGN_OR_RETURN(step.content, readString(component, "prefix", "##"));
+    LLMRT_ASSIGN_OR_RETURN(step.split, readBool(component, "cleanup", true));
   } else {
     return unsupported("decoder '" + type +
                        "' is not supported; supported: ByteLevel, ByteFallback, Fuse, Strip, "
-                       "Replace, Metaspace, BPEDecoder, Sequence");
+                       "Replace, Metaspace, BPEDecoder, WordPiece, Sequence");
   }
   steps.push_back(std::move(step));
   return Status::ok();

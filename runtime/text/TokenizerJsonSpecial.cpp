@@ -167,6 +167,51 @@ Status applyAddFlags(JsonValue config, TokenizerSpec &spec) {
 
 } // namespace
 
+Status readSentencePieceCompanions(std::string_view configJson, std::string_view mapJson,
+                                   TokenizerSpec &spec) {
+  // Classes whose ids are the file's, and whether they put a beginning (end) around a text.
+  struct Class {
+    std::string_view name;
+    bool bos, eos;
+  };
+  static constexpr Class kClasses[] = {{"", true, false},
+                                       {"LlamaTokenizer", true, false},
+                                       {"CodeLlamaTokenizer", true, false},
+                                       {"GemmaTokenizer", true, false},
+                                       {"YiTokenizer", false, false},
+                                       {"BaichuanTokenizer", false, false},
+                                       {"InternLMTokenizer", true, false},
+                                       {"InternLM2Tokenizer", true, false},
+                                       {"MiniCPMTokenizer", true, false},
+                                       {"T5Tokenizer", false, true}};
+  std::string name;
+  if (!configJson.empty()) {
+    Result<JsonDocument> doc = JsonDocument::parse(configJson);
+    if (!doc || !doc->root().isObject())
+      return (doc ? invalidFile("must hold an object") : doc.status())
+          .withContext("tokenizer_config.json");
+    LLMRT_ASSIGN_OR_RETURN(name, readString(doc->root(), "tokenizer_class", ""));
+    if (name.ends_with("Fast"))
+      name.resize(name.size() - 4);
+  }
+  const Class *found = std::find_if(std::begin(kClasses), std::end(kClasses),
+                                    [&](const Class &known) { return known.name == name; });
+  if (found == std::end(kClasses)) {
+    std::string known;
+    for (const Class &entry : kClasses)
+      known += (known.empty() ? "" : ", ") + std::string(entry.name);
+    return unsupported("tokenizer_config.json: tokenizer_class '" + name +
+                       "' may number the tokens of a tokenizer.model in another way; known: " +
+                       known + "; with a tokenizer.json the class does not matter");
+  }
+  // The file's names count unless the companions name tokens.
+  if (found->bos && spec.bos)
+    spec.prefixIds = {*spec.bos};
+  if (found->eos && spec.eos)
+    spec.suffixIds = {*spec.eos};
+  return readCompanions(configJson, mapJson, spec);
+}
+
 Status readCompanions(std::string_view configJson, std::string_view mapJson, TokenizerSpec &spec) {
   // The map first: where both name a token, tokenizer_config.json counts.
   for (auto [name, text] : {std::pair("special_tokens_map.json", mapJson),

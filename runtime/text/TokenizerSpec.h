@@ -24,11 +24,20 @@ enum class StepKind : uint8_t {
   Nfkc = 2,
   Nfkd = 3,
   Lowercase = 4,
-  StripAccents = 5, ///< removes combining marks
-  Strip = 6,        ///< white space at the ends (left, right)
-  Replace = 7,      ///< pattern -> content; also a decoder, where it works on each token
-  Prepend = 8,      ///< content before a text that is not empty
-  ByteMap = 9,      ///< bytes -> the 256 printable characters of GPT-2; also a pre-tokenizer
+  StripAccents = 5,     ///< removes combining marks
+  Strip = 6,            ///< white space at the ends (left, right)
+  Replace = 7,          ///< pattern -> content; also a decoder, where it works on each token
+  Prepend = 8,          ///< content before a text that is not empty
+  ByteMap = 9,          ///< bytes -> the 256 printable characters of GPT-2; also a pre-tokenizer
+  BertClean = 10,       ///< drops controls, makes each white space " "
+  CjkSpaces = 11,       ///< " " around each Chinese character
+  StripNonspacing = 12, ///< removes the marks of category Mn
+  Precompiled = 13,     ///< by the table in content (see CharsMap), as tokenizer.json does it
+  Nmt = 14,             ///< SentencePiece's nmt rule for controls and spaces
+  /// SentencePiece's whole normalization: by the table in content, if any; then, if left, a mark
+  /// before the text (after it, if invert); if right, spaces at the ends and repeated ones go; if
+  /// split, spaces become marks
+  SentencePiece = 15,
   // Pre-tokenizers: pieces -> pieces.
   Split = 16,       ///< at the matches of pattern, by behavior
   Metaspace = 17,   ///< " " -> content (one character), prefix by scheme, split before it
@@ -40,6 +49,7 @@ enum class StepKind : uint8_t {
   StripChars = 35,      ///< up to start (stop) times content at a token's start (end)
   MetaspaceDecode = 36, ///< content -> " ", but dropped in the first token unless scheme is Never
   SuffixDecode = 37,    ///< pattern (a word's end) -> " ", or nothing in the last token
+  WordPieceDecode = 38, ///< drops content before a token, or puts " " there; cleans up if split
 };
 
 enum class SplitBehavior : uint8_t {
@@ -74,14 +84,19 @@ struct AddedToken {
   bool lstrip = false, rstrip = false; ///< takes the white space before, after it along
 };
 
-/// How BPE chooses the next pair: by the rank of a merge in a list, or by the score of the
-/// token that the pair makes (SentencePiece).
-enum class MergeMode : uint8_t { Rank = 0, Score = 1 };
+/// How pieces become tokens. Stored in plans: values are append-only.
+enum class ModelKind : uint8_t {
+  RankedBpe = 0, ///< merges pairs by their rank in a list
+  ScoredBpe = 1, ///< merges pairs by the score of the token they make (SentencePiece, tiktoken)
+  WordPiece = 2, ///< the longest tokens from the start of a word
+  Unigram = 3,   ///< the tokens with the greatest sum of scores
+  WordLevel = 4, ///< a piece is a token
+};
 
 struct SpecToken {
   int32_t id = 0;
   std::string text;
-  float score = 0;        ///< used with MergeMode::Score
+  double score = 0;       ///< used with ModelKind::ScoredBpe and Unigram
   bool searchable = true; ///< false: the model never makes it from text (control, byte tokens)
 };
 
@@ -93,7 +108,8 @@ struct TokenizerSpec {
   std::vector<SpecToken> vocabulary; ///< the model's; added tokens may be missing here
   std::vector<SpecMerge> merges;
   std::vector<AddedToken> added;
-  MergeMode mode = MergeMode::Rank;
+  ModelKind kind = ModelKind::RankedBpe;
+  uint32_t maxWordCharacters = 100; ///< WordPiece: longer words are unknown
   /// Byte fallback: the id of each byte's token or -1, which unknown characters become;
   /// empty without it, else 256 long.
   std::vector<int32_t> byteTokens;

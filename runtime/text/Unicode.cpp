@@ -24,6 +24,29 @@ bool isUnicodeMark(char32_t c) {
          category == UTF8PROC_CATEGORY_ME;
 }
 
+bool isUnicodeNonspacingMark(char32_t c) { return categoryOf(c) == UTF8PROC_CATEGORY_MN; }
+
+bool isUnicodeOther(char32_t c) {
+  switch (categoryOf(c)) {
+  case UTF8PROC_CATEGORY_CC:
+  case UTF8PROC_CATEGORY_CF:
+  case UTF8PROC_CATEGORY_CS:
+  case UTF8PROC_CATEGORY_CO:
+  case UTF8PROC_CATEGORY_CN:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool isBertCjk(char32_t c) {
+  // The gap between 2B81F and 2B920 is part of the rule.
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+         (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
+         (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
 bool isUnicodeWord(char32_t c) {
   if (c < 0x80)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';

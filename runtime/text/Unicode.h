@@ -17,6 +17,12 @@ namespace llmrt {
 bool isUnicodeSpace(char32_t c);
 /// General category M (combining marks: Mn, Mc, Me).
 bool isUnicodeMark(char32_t c);
+/// General category Mn.
+bool isUnicodeNonspacingMark(char32_t c);
+/// General category C: controls, formats, surrogates, private use, unassigned.
+bool isUnicodeOther(char32_t c);
+/// The Chinese characters that BERT puts spaces around.
+bool isBertCjk(char32_t c);
 /// What `\w` means in a Unicode regular expression (UTS #18, annex C): letters, marks,
 /// decimal digits, connectors and joiners.
 bool isUnicodeWord(char32_t c);

@@ -248,6 +248,16 @@ Result<std::optional<std::vector<int32_t>>> GgufFile::integers(std::string_view 
   return std::optional(std::move(result));
 }
 
+Result<std::optional<std::string>> GgufFile::byteArray(std::string_view key) const {
+  const GgufValue *value = find(key);
+  if (!value)
+    return std::optional<std::string>();
+  if (value->type != GgufType::Array ||
+      (value->elementType != GgufType::Int8 && value->elementType != GgufType::Uint8))
+    return wrongType(key, *value, "an array of bytes");
+  return std::optional(std::string(value->bytes.begin(), value->bytes.end()));
+}
+
 Result<std::optional<std::vector<uint64_t>>> GgufFile::perLayer(std::string_view key,
                                                                 uint64_t layers) const {
   const GgufValue *value = find(key);

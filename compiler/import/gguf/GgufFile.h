@@ -75,6 +75,8 @@ public:
   llmrt::Result<std::optional<std::vector<std::string>>> strings(std::string_view key) const;
   llmrt::Result<std::optional<std::vector<float>>> floats(std::string_view key) const;
   llmrt::Result<std::optional<std::vector<int32_t>>> integers(std::string_view key) const;
+  /// An array of int8 or uint8.
+  llmrt::Result<std::optional<std::string>> byteArray(std::string_view key) const;
   /// A number a layer: an array of \p layers elements, or one number for all.
   llmrt::Result<std::optional<std::vector<uint64_t>>> perLayer(std::string_view key,
                                                                uint64_t layers) const;

@@ -84,6 +84,13 @@ Result<std::optional<GgufTokenizerData>> readGgufTokenizer(const GgufFile &file)
   LLMRT_ASSIGN_OR_RETURN(data.addBos, file.boolean("tokenizer.ggml.add_bos_token"));
   LLMRT_ASSIGN_OR_RETURN(data.addEos, file.boolean("tokenizer.ggml.add_eos_token"));
   LLMRT_ASSIGN_OR_RETURN(data.addSpacePrefix, file.boolean("tokenizer.ggml.add_space_prefix"));
+  LLMRT_ASSIGN_OR_RETURN(data.addSeparator, file.boolean("tokenizer.ggml.add_sep_token"));
+  LLMRT_ASSIGN_OR_RETURN(data.removeExtraSpaces,
+                         file.boolean("tokenizer.ggml.remove_extra_whitespaces"));
+  LLMRT_ASSIGN_OR_RETURN(data.separatorId,
+                         tokenId(file, "tokenizer.ggml.seperator_token_id", count));
+  LLMRT_ASSIGN_OR_RETURN(auto charsMap, file.byteArray("tokenizer.ggml.precompiled_charsmap"));
+  data.charsMap = std::move(charsMap).value_or("");
   return std::optional(std::move(data));
 }
 

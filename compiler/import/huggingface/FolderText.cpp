@@ -2,6 +2,7 @@
 
 #include "compiler/import/common/ConfinedPath.h"
 #include "compiler/import/huggingface/JsonFile.h"
+#include "runtime/text/Tiktoken.h"
 #include "runtime/text/Tokenizer.h"
 #include "runtime/text/Utf8.h"
 
@@ -87,7 +88,9 @@ Status readGeneration(const JsonFile &file, ImportedText &text) {
 
 class FolderReader {
 public:
-  explicit FolderReader(std::string folder) : folder_(std::move(folder)) {}
+  /// \p only names the tokenizer's file, unless it is empty.
+  explicit FolderReader(std::string folder, std::string only = {})
+      : folder_(std::move(folder)), only_(std::move(only)) {}
 
   Result<ImportedText> read() {
     LLMRT_ASSIGN_OR_RETURN(config_, JsonFile::open(folder_, "tokenizer_config.json"));
@@ -113,18 +116,52 @@ public:
 
 private:
   Status readTokenizer() {
-    LLMRT_ASSIGN_OR_RETURN(const auto json, JsonFile::open(folder_, "tokenizer.json"));
-    if (!json)
-      return Status::ok();
     LLMRT_ASSIGN_OR_RETURN(const auto special, JsonFile::open(folder_, "special_tokens_map.json"));
-    Result<std::shared_ptr<Tokenizer>> tokenizer =
-        Tokenizer::fromTokenizerJson(json->text(), config_ ? config_->text() : std::string_view(),
-                                     special ? special->text() : std::string_view());
+    const std::string_view config = config_ ? config_->text() : std::string_view();
+    const std::string_view map = special ? special->text() : std::string_view();
+    Result<std::shared_ptr<Tokenizer>> tokenizer = std::shared_ptr<Tokenizer>();
+    if (!only_.empty() && only_ != "tokenizer.json") {
+      LLMRT_ASSIGN_OR_RETURN(tokenizer, readBinary(only_, config, map));
+    } else {
+      LLMRT_ASSIGN_OR_RETURN(const auto json, JsonFile::open(folder_, "tokenizer.json"));
+      if (json)
+        tokenizer = Tokenizer::fromTokenizerJson(json->text(), config, map);
+      else if (const std::string name = otherTokenizer(); !name.empty())
+        tokenizer = readBinary(name, config, map);
+      else
+        return Status::ok();
+    }
     if (!tokenizer.isOk())
       return tokenizer.status().withContext(folder_);
     LLMRT_ASSIGN_OR_RETURN(text_.tokenizerBlob, (*tokenizer)->serialize());
     eosId_ = (*tokenizer)->eosId();
     return Status::ok();
+  }
+
+  /// The file that holds the tokenizer where there is no tokenizer.json; empty: none.
+  std::string otherTokenizer() const {
+    std::error_code ignored;
+    for (const char *name : {"tokenizer.model", "tiktoken.model", "spiece.model"})
+      if (fs::exists(fs::path(folder_) / name, ignored))
+        return name;
+    std::vector<std::string> found;
+    for (const fs::directory_entry &entry : fs::directory_iterator(folder_, ignored))
+      if (entry.path().extension() == ".tiktoken")
+        found.push_back(entry.path().filename().string());
+    std::ranges::sort(found);
+    return found.empty() ? "" : found.front();
+  }
+
+  /// A SentencePiece model or a list of tiktoken ranks.
+  Result<std::shared_ptr<Tokenizer>> readBinary(const std::string &name, std::string_view config,
+                                                std::string_view map) const {
+    LLMRT_ASSIGN_OR_RETURN(const MappedFile file, openConfined(folder_, name, folder_));
+    const std::string_view bytes(reinterpret_cast<const char *>(file.bytes().data()),
+                                 file.bytes().size());
+    Result<std::shared_ptr<Tokenizer>> made =
+        looksLikeTiktoken(bytes) ? Tokenizer::fromTiktoken(bytes, config)
+                                 : Tokenizer::fromSentencePiece(bytes, config, map);
+    return made.isOk() ? std::move(made) : made.status().withContext(name);
   }
 
   Status readTemplate() {
@@ -147,7 +184,7 @@ private:
     return Status::ok();
   }
 
-  std::string folder_;
+  std::string folder_, only_;
   std::unique_ptr<JsonFile> config_; ///< tokenizer_config.json
   std::optional<int32_t> eosId_;
   ImportedText text_;
@@ -160,10 +197,12 @@ Result<ImportedText> readFolderText(const std::string &path) {
   if (fs::is_directory(path, ignored))
     return FolderReader(path).read();
   const fs::path file(path);
-  if (file.filename() != "tokenizer.json")
-    return invalidArgument(path + ": neither a folder nor a file called tokenizer.json");
+  if (file.filename() != "tokenizer.json" && file.extension() != ".model" &&
+      file.extension() != ".tiktoken")
+    return invalidArgument(path + ": neither a folder nor a file called tokenizer.json, *.model "
+                                  "(SentencePiece) or *.tiktoken");
   const std::string folder = file.parent_path().string();
-  return FolderReader(folder.empty() ? "." : folder).read();
+  return FolderReader(folder.empty() ? "." : folder, file.filename().string()).read();
 }
 
 } // namespace llmc

@@ -7,10 +7,12 @@
 
 namespace llmc {
 
-/// Reads what \p path, a folder or the tokenizer.json in it, says about text: tokenizer.json with
+/// Reads what \p path, a folder or a tokenizer's file in it, says about text: tokenizer.json with
 /// tokenizer_config.json and special_tokens_map.json, chat_template.jinja or the template of
-/// tokenizer_config.json, generation_config.json and the end tokens of config.json. Without a
-/// tokenizer.json the blob is empty; a file that is there and malformed is an error.
+/// tokenizer_config.json, generation_config.json and the end tokens of config.json. Where there is
+/// no tokenizer.json: tokenizer.model, tiktoken.model or spiece.model (SentencePiece or tiktoken,
+/// by content), or *.tiktoken; without any the blob is empty. A file that is there and malformed is
+/// an error.
 llmrt::Result<ImportedText> readFolderText(const std::string &path);
 
 } // namespace llmc

@@ -176,4 +176,5 @@ def main():
         json.dump(out, f, ensure_ascii=False, separators=(",", ":"))
 
 
-main()
+if __name__ == "__main__":
+    main()

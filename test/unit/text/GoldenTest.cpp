@@ -132,6 +132,64 @@ TEST(Components, equalHuggingFace) {
   EXPECT_EQ(checks, 120u * 24u);
 }
 
+/// Unigram, WordPiece and WordLevel models, and the normalizers that go with them.
+TEST(Models, equalHuggingFace) {
+  std::string text = readFile("models.golden.json");
+  auto golden = JsonDocument::parse(text);
+  ASSERT_TRUE(golden.isOk()) << golden.status().message();
+  size_t checks = 0;
+  for (JsonValue entry : golden->root()["rows"].elements()) {
+    std::string json(entry["tokenizer"].asString());
+    size_t number = 0;
+    for (JsonValue table : golden->root()["charsmaps"].elements()) {
+      std::string name = "CHARSMAP" + std::to_string(number++);
+      for (size_t at; (at = json.find(name)) != std::string::npos;)
+        json.replace(at, name.size(), table.asString());
+    }
+    SCOPED_TRACE(entry["tokenizer"].asString().substr(0, 2000));
+    std::shared_ptr<Tokenizer> tokenizer = makeTokenizer(json);
+    ASSERT_TRUE(tokenizer);
+    for (JsonValue row : entry["encode"].elements()) {
+      EncodeOptions options{.parseSpecial = row["parse"].asBool(),
+                            .addSpecial = row["add"].asBool()};
+      EXPECT_EQ(encode(*tokenizer, row["text"].asString(), options), idsOf(row["ids"]))
+          << "text: " << row["text"].asString();
+      ++checks;
+    }
+    for (JsonValue row : entry["decode"].elements()) {
+      EXPECT_EQ(decode(*tokenizer, idsOf(row["ids"]), {.skipSpecial = row["skip"].asBool()}),
+                row["text"].asString());
+      ++checks;
+    }
+  }
+  EXPECT_EQ(checks, 100u * 36u);
+}
+
+TEST(Models, equalSentencePiece) {
+  std::string text = readFile("sentencepiece.golden.json");
+  auto golden = JsonDocument::parse(text);
+  ASSERT_TRUE(golden.isOk()) << golden.status().message();
+  size_t checks = 0;
+  for (JsonValue entry : golden->root().elements()) {
+    std::string name(entry["model"].asString());
+    SCOPED_TRACE(name);
+    auto tokenizer = Tokenizer::fromSentencePiece(readFile("sentencepiece/" + name + ".model"));
+    ASSERT_TRUE(tokenizer.isOk()) << tokenizer.status().message();
+    for (JsonValue row : entry["encode"].elements()) {
+      EXPECT_EQ(
+          encode(**tokenizer, row["text"].asString(), {.parseSpecial = false, .addSpecial = false}),
+          idsOf(row["ids"]))
+          << "text: '" << row["text"].asString() << "'";
+      ++checks;
+    }
+    for (JsonValue row : entry["decode"].elements()) {
+      EXPECT_EQ(decode(**tokenizer, idsOf(row["ids"])), row["text"].asString());
+      ++checks;
+    }
+  }
+  EXPECT_EQ(checks, 5u * 2 * 77);
+}
+
 std::string caseName(const testing::TestParamInfo<Case> &info) {
   std::string name = info.param.gguf.empty() ? "smollm2_json" : info.param.gguf.substr(11);
   for (char &c : name)

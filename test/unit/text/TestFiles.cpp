@@ -111,6 +111,7 @@ GgufTokenizerData readGguf(const std::string &name) {
   data.addBos = value("add_bos_token").boolean();
   data.addEos = value("add_eos_token").boolean();
   data.addSpacePrefix = value("add_space_prefix").boolean();
+  data.separatorId = value("seperator_token_id").integer();
   return data;
 }
 
