@@ -24,6 +24,8 @@ struct ModelShape {
   int64_t queryTile = 1;        ///< tokens a query tile
   uint64_t kvBytesPerToken = 0; ///< over all layers; 0: the model keeps no KV
   int64_t blockTokens = 16;     ///< the plan's default
+  /// Tokens that the widest layer looks back at, the current one counted; 0: all of them.
+  int64_t window = 0;
 };
 
 class StepExecutor {
@@ -39,10 +41,27 @@ public:
   /// and zero times a NaN left behind is NaN.
   virtual void clearKvBlock(int32_t block) = 0;
 
+  /// Copies a block, for answers that part after a common beginning.
+  virtual Status copyKvBlock(int32_t from, int32_t to) {
+    return unsupported("this device can't copy KV blocks");
+  }
+  /// Bytes of a block in host memory; 0: blocks can't be moved there.
+  virtual uint64_t kvBlockBytes() const { return 0; }
+  /// Moves a block to and from \p host, kvBlockBytes() long.
+  virtual Status saveKvBlock(int32_t block, uint8_t *host) {
+    return unsupported("this device can't swap KV blocks");
+  }
+  virtual Status loadKvBlock(int32_t block, const uint8_t *host) {
+    return unsupported("this device can't swap KV blocks");
+  }
+
   /// Runs one step within the limits that the executor was made for; the caller leaves the step's
   /// kv fields alone. When it returns, logits() holds [R, vocabulary].
   virtual Status execute(LlmrtStep &step) = 0;
   virtual const float *logits() const = 0;
+
+  /// Seconds that a step like \p step should take, by the plan's roofline; 0: unknown.
+  virtual double predictSeconds(const LlmrtStep &step) const { return 0; }
 };
 
 } // namespace llmrt

@@ -48,6 +48,12 @@ Result<std::unique_ptr<Engine>> createCpuEngine(std::shared_ptr<const Plan> plan
                                  ? std::min(options.sampledVocabulary, shape.vocabulary)
                                  : shape.vocabulary;
 
+  limits.maxQueued = options.maxQueued;
+  limits.prefixCaching = options.prefixCaching;
+  limits.swapBlocks = (options.swapTokens + limits.blockTokens - 1) / limits.blockTokens;
+  limits.preemption = options.preemption;
+  limits.allocationCount = options.allocationCount;
+
   CpuExecutorOptions device;
   device.threads = options.threads;
   device.largest = {limits.maxBatchedTokens, limits.maxSequences, limits.maxRows,

@@ -21,6 +21,11 @@ struct CpuEngineOptions {
   /// Ids that may be drawn: the tokenizer's size; 0: every row of the logits.
   int32_t sampledVocabulary = 0;
   bool promptLogits = false; ///< requests may ask for them: room for a row of logits a token
+  int64_t maxQueued = 0;     ///< requests that may wait; 0: no limit
+  bool prefixCaching = true; ///< keep the KV of texts that later requests may begin with
+  int64_t swapTokens = 0;    ///< room in host memory for the KV of preempted requests
+  PreemptionMode preemption = PreemptionMode::Auto;
+  int64_t (*allocationCount)() = nullptr; ///< see EngineLimits
 };
 
 /// An engine with a CpuExecutor.

@@ -1,19 +1,24 @@
 //===- Engine.h - runs many requests on one model ---------------------------===//
 //
-// One thread owns an engine and calls step() while busy(): admit, schedule, build the step,
-// execute, sample, commit, tell the listeners. cancel() may come from any thread. step() takes no
-// lock and, but for text that a TextSink makes, allocates nothing.
+// One thread owns an engine and calls step() while busy(): take in what was added, admit,
+// schedule, build the step, execute, sample, commit, tell the listeners. add(), cancel() and
+// metrics() may be called from any thread. A step takes a lock only to take in new requests or
+// cancellations and, but for text that a TextSink makes, allocates nothing while it decodes.
 //
-// A request that could never fit (context, KV pool) is refused by add() with the numbers. One
-// that fits but not now waits; it starts when the blocks of its longest course are set aside, so
-// that no running request ever lacks one.
+// Memory: a request that could never fit (context, KV pool) is refused by add() with the numbers.
+// One that fits but not now waits. A running sequence takes blocks as it grows; when none is left,
+// the one that is last in rank (least urgent priority, newest) gives up its own: they are dropped
+// and computed again later, or moved to host memory and back. Neither changes its output by a bit,
+// as a token's logits follow from the tokens before it and nothing else.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_ENGINE_ENGINE_H
 #define LLMRT_ENGINE_ENGINE_H
 
-#include "runtime/cache/BlockPool.h"
+#include "runtime/cache/PrefixCache.h"
+#include "runtime/device/Memory.h"
 #include "runtime/device/StepExecutor.h"
+#include "runtime/engine/EngineMetrics.h"
 #include "runtime/engine/Scheduler.h"
 #include "runtime/engine/StepBuilder.h"
 
@@ -25,6 +30,13 @@
 
 namespace llmrt {
 
+/// What a sequence does that gives up its blocks.
+enum class PreemptionMode {
+  Auto,      ///< what takes less time, by the speeds seen so far; recompute without swapBlocks
+  Recompute, ///< drop them; tokens are computed again, but for what the prefix cache still has
+  Swap       ///< move them to host memory; recompute where that is full
+};
+
 struct EngineLimits {
   int64_t maxBatchedTokens = 512; ///< new tokens a step: the prefill chunk
   int64_t maxSequences = 1;       ///< running at a time
@@ -32,6 +44,15 @@ struct EngineLimits {
   int64_t kvBlocks = 0;           ///< of the pool, at least 1
   int64_t maxRows = 0;            ///< rows of logits a step; at least maxSequences
   int32_t sampledVocabulary = 0;  ///< ids that may be drawn: those that the tokenizer has
+  /// Requests that may wait beside those that can start at once; more get StatusCode::QueueFull.
+  /// 0: no limit.
+  int64_t maxQueued = 0;
+  bool prefixCaching = true;
+  int64_t swapBlocks = 0; ///< room in host memory for preempted sequences
+  PreemptionMode preemption = PreemptionMode::Auto;
+  /// Counts the calling thread's allocations so far, for EngineMetrics::decodeAllocations. A
+  /// program that wants the number gives one; the library replaces no allocator.
+  int64_t (*allocationCount)() = nullptr;
 };
 
 class Engine {
@@ -41,57 +62,105 @@ public:
                                                 const EngineLimits &limits);
   ~Engine();
 
-  /// Checks and queues a request. A failure says what would be right, and leaves others alone.
+  /// Checks and queues a request. A failure says what would be right, and leaves others alone; a
+  /// full queue is StatusCode::QueueFull. Any thread.
   Result<RequestId> add(RequestOptions options);
-  /// Work is left: running or waiting requests.
-  bool busy() const { return !running_.empty() || !waiting_.empty(); }
+  /// The checks of add() alone: whether the request could run on an idle engine. Any thread.
+  Status check(const RequestOptions &options) const;
+  /// Work is left: running, waiting or just added requests.
+  bool busy() const {
+    return !running_.empty() || !waiting_.empty() || anyMail_.load(std::memory_order_acquire);
+  }
   /// One iteration. A failure is of the engine itself; requests' failures go to their listeners.
   Status step();
-  /// Ends a request before its next token; unknown ids are ignored. Any thread.
+  /// Ends a request, with all of its answers, before its next token; unknown ids are ignored. Any
+  /// thread.
   void cancel(RequestId id);
   /// As an id for cancel(): every request there is. No request has it.
   static constexpr RequestId allRequests = 0;
 
+  const EngineMetrics &metrics() const { return metrics_; }
   const ModelShape &shape() const { return executor_->shape(); }
   const EngineLimits &limits() const { return limits_; }
-  int32_t freeBlocks() const { return pool_.freeCount(); }
+  /// Blocks that no sequence holds, those kept for later requests included.
+  int32_t freeBlocks() const { return static_cast<int32_t>(cache_.available()); }
   size_t runningCount() const { return running_.size(); }
   size_t waitingCount() const { return waiting_.size(); }
   StepExecutor &executor() { return *executor_; }
 
 private:
   Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limits);
-  Status checkPrompt(const RequestOptions &options) const;
-  /// Tokens at which the request ends by length; an error if it can't fit.
-  Result<int64_t> lengthLimit(const RequestOptions &options) const;
   int64_t blocksFor(int64_t tokens) const {
     return (tokens + limits_.blockTokens - 1) / limits_.blockTokens;
   }
-  void applyCancellations();
+
+  // EngineRequests.cpp: coming and going.
+  Status checkPrompt(const RequestOptions &options) const;
+  Status checkChoices(const RequestOptions &options) const;
+  /// Tokens at which the request ends by length; an error if it can't fit.
+  Result<int64_t> lengthLimit(const RequestOptions &options) const;
+  std::unique_ptr<Sequence> makeSequence(std::shared_ptr<RequestState> request, int32_t choice,
+                                         std::vector<int32_t> prompt, int64_t limit) const;
+  bool takePlaceInQueue();
+  void readMail();
+  void cancelNamed(const std::vector<RequestId> &ids);
+  void expire();
+  void wait(std::unique_ptr<Sequence> sequence);
+
+  // EngineMemory.cpp: who holds which block.
   void admit();
-  void allocateBlocks(std::span<const Chunk> chunks);
+  bool admitFirst();
+  void begin(std::unique_ptr<Sequence> sequence);
+  Status restore(Sequence &sequence);
+  /// Gives the sequences of chunks_ the blocks for their new tokens; preempts until that works.
+  Status allocateBlocks();
+  Status makeRoom(const Sequence &sequence, int64_t tokens, bool &fits);
+  bool grow(Sequence &sequence, int64_t tokens);
+  bool ownLastBlock(Sequence &sequence, Status &status);
+  void preemptLast();
+  void saveToHost(Sequence &sequence);
+  void dropBlocks(Sequence &sequence);
+  void freeHostBlocks(Sequence &sequence);
+  void keepFullBlocks(Sequence &sequence);
+  void slideWindow(Sequence &sequence);
+
+  // EngineCommit.cpp: what came out of a step.
   /// Takes the results of \p chunk, whose rows of logits start at \p logits.
   void commit(const Chunk &chunk, const float *logits);
+  void fork(Sequence &sequence, const float *row);
+  /// Draws the next token from a row of logits and commits it; returns it, or -1 after a failure.
+  int32_t draw(Sequence &sequence, const float *row);
   /// Adds the drawn token and ends the sequence if that is due.
   void commitToken(Sequence &sequence, const SampledToken &token);
   /// Tells the listener; the sequence goes with the next removeFinished().
   void finish(Sequence &sequence, FinishReason reason, Status status = {},
               std::string_view stopString = {});
+  void finishRequest(const RequestState &request, FinishReason reason);
   void removeFinished();
+  void measure();
 
   std::unique_ptr<StepExecutor> executor_;
   EngineLimits limits_;
-  BlockPool pool_;
+  PrefixCache cache_;
+  BlockPool hostBlocks_;
+  Memory hostMemory_;
   StepBuilder builder_;
   Sampler sampler_;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::vector<std::unique_ptr<Sequence>> running_; ///< in order of arrival
+  std::deque<std::unique_ptr<Sequence>> waiting_;  ///< in order of rank
+  std::vector<std::unique_ptr<Sequence>> running_; ///< in order of rank
   std::vector<Chunk> chunks_;
-  int64_t unreservedBlocks_ = 0;
-  RequestId nextId_ = 1;
+  bool anyFinished_ = false;
+  int64_t withDeadline_ = 0;   ///< sequences
+  double secondsPerToken_ = 0; ///< of prefill, a moving average
+  EngineMetrics metrics_;
+  int64_t uncounted_ = 0; ///< allocations of listeners and text in this step
 
-  std::atomic<bool> anyCancelled_{false};
-  std::mutex cancelMutex_;
+  /// What other threads left for this one.
+  std::atomic<bool> anyMail_{false};
+  std::atomic<int64_t> queued_{0}; ///< requests that never ran
+  std::atomic<RequestId> nextId_{1};
+  std::mutex mailMutex_;
+  std::vector<std::unique_ptr<Sequence>> added_;
   std::vector<RequestId> cancelled_;
 };
 

@@ -6,9 +6,12 @@
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/support/Status.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,19 +32,37 @@ std::string_view finishReasonName(FinishReason reason);
 
 struct TokenEvent {
   RequestId request = 0;
-  int64_t index = 0; ///< of the token in the output, from 0
+  int32_t choice = 0; ///< which of the request's answers, from 0
+  int64_t index = 0;  ///< of the token in the output, from 0
   SampledToken token;
   std::string_view text; ///< what may be shown now; empty while characters or a stop string could
                          ///< still form. Valid during the call
 };
 
+/// How one answer came about.
+struct RequestStats {
+  using Clock = std::chrono::steady_clock;
+  int64_t promptTokens = 0;
+  int64_t cachedTokens = 0; ///< of the prompt, found in the prefix cache when it started
+  int64_t preemptions = 0;
+  int64_t draftTokens = 0, acceptedTokens = 0; ///< of speculation
+  /// When it was added, began to run, gave its first and its last token; zero if it never did.
+  Clock::time_point added{}, started{}, firstToken{}, lastToken{};
+};
+
 struct FinishEvent {
   RequestId request = 0;
+  int32_t choice = 0;
+  bool last = true; ///< no other answer of this request comes
   FinishReason reason = FinishReason::None;
   std::string_view text;       ///< what was held back and belongs to the output
   std::string_view stopString; ///< which one ended it, if one did
   int64_t outputTokens = 0;    ///< an end token that was drawn counts
-  Status status;               ///< a failure if reason is Error
+  /// Sum of the log-probabilities of the output, where logprobs were asked for: what `best_of`
+  /// ranks by (divided by outputTokens).
+  double sumLogprob = 0;
+  RequestStats stats;
+  Status status; ///< a failure if reason is Error
 };
 
 /// Hears about one request, from within Engine::step.
@@ -82,6 +103,17 @@ struct RequestOptions {
   bool promptLogits = false;           ///< call onPromptLogits
   std::unique_ptr<TextSink> text;      ///< none: no text, no stop strings
   RequestListener *listener = nullptr; ///< not owned, outlives the request
+
+  /// Answers to one prompt, which is computed once; each draws with its own stream
+  /// (sampling.stream + choice). The text of those after the first goes through \c moreTexts.
+  int32_t choices = 1;
+  std::vector<std::unique_ptr<TextSink>> moreTexts;
+
+  int32_t priority = 0; ///< smaller ones go first, as in vLLM; equal ones in order of arrival
+  /// When it ends with StatusCode::DeadlineExceeded, waiting or running.
+  std::optional<RequestStats::Clock::time_point> deadline;
+  /// Cached prefixes are shared among requests of equal salts only (tenant, adapter).
+  std::string cacheSalt;
 };
 
 } // namespace llmrt

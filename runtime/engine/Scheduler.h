@@ -17,19 +17,22 @@ struct StepBudget {
 };
 
 /// A run of one sequence's next tokens. Rows are its last `rows` tokens: none inside a prompt, one
-/// at its end, all where the prompt's logits are wanted.
+/// at its end, all where the prompt's logits are wanted, one a token of a speculative window.
 struct Chunk {
   Sequence *sequence = nullptr;
   int64_t tokens = 0;
   int64_t rows = 0;
-  /// The last token is the sequence's newest: its row decides the next one.
+  /// Of the tokens, the last ones that are guesses (Sequence::draft).
+  int64_t drafted = 0;
+  /// It has the sequence's newest token: its row decides the next one.
   bool samples = false;
 };
 
 /// Chooses the chunks of a step: first one token of every sequence that is generating, so that
-/// nobody's text stalls behind a long prompt; then prompts in order of arrival, cut to the tokens
-/// that are left. \p running is in order of arrival; \p chunks is reused, not grown beyond
-/// budget.sequences.
+/// nobody's text stalls behind a long prompt; then their speculative windows, one token more for
+/// each in turn; then prompts, and what preempted sequences have to compute again, in order of
+/// rank, cut to the tokens that are left. \p running is in order of rank; \p chunks is reused, not
+/// grown beyond budget.sequences.
 void scheduleStep(std::span<const std::unique_ptr<Sequence>> running, const StepBudget &budget,
                   std::vector<Chunk> &chunks);
 

@@ -52,7 +52,9 @@ LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
            "a token without a KV block");
     queryStart_[s] = static_cast<int32_t>(t);
     contextLen_[s] = static_cast<int32_t>(end);
-    std::copy(sequence.blocks.begin(), sequence.blocks.end(), &blockTable_[s * width]);
+    // A block that slid out of the window is never read: any number will do.
+    std::transform(sequence.blocks.begin(), sequence.blocks.end(), &blockTable_[s * width],
+                   [](int32_t block) { return std::max(block, 0); });
     std::fill(&blockTable_[s * width] + sequence.blocks.size(), &blockTable_[s * width] + width, 0);
     for (int64_t done = 0; done < chunk.tokens; done += queryTile_) {
       tileSeq_[q] = static_cast<int32_t>(s);
@@ -61,7 +63,9 @@ LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
       ++q;
     }
     for (int64_t position = first; position < end; ++position, ++t) {
-      tokens_[t] = sequence.tokens[static_cast<size_t>(position)];
+      int64_t known = static_cast<int64_t>(sequence.tokens.size());
+      tokens_[t] = position < known ? sequence.tokens[static_cast<size_t>(position)]
+                                    : sequence.draft[static_cast<size_t>(position - known)];
       positions_[t] = static_cast<int32_t>(position);
       slots_[t] =
           int64_t(sequence.blocks[static_cast<size_t>(position / blockTokens_)]) * blockTokens_ +

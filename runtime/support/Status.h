@@ -20,13 +20,15 @@ namespace llmrt {
 /// The kinds of failure; the values are those of llmrt_status in the C API.
 enum class StatusCode : int {
   Ok = 0,
-  InvalidArgument = 1, ///< the caller's value is wrong (a parameter, a prompt, a flag)
-  InvalidFile = 2,     ///< a file is malformed, truncated or damaged
-  Unsupported = 3,     ///< well formed, but this build or machine can't do it
+  InvalidArgument = 1,   ///< the caller's value is wrong (a parameter, a prompt, a flag)
+  InvalidFile = 2,       ///< a file is malformed, truncated or damaged
+  Unsupported = 3,       ///< well formed, but this build or machine can't do it
   ResourceExhausted = 4, ///< memory, KV blocks, threads
-  IoError = 5,         ///< the operating system refused
+  IoError = 5,           ///< the operating system refused
   Cancelled = 6,
-  Internal = 7 ///< a fault of ours
+  Internal = 7,        ///< a fault of ours
+  QueueFull = 8,       ///< too many requests wait; the same one may be sent again later
+  DeadlineExceeded = 9 ///< the request's own time limit
 };
 
 class [[nodiscard]] Status {

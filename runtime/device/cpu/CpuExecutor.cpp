@@ -57,6 +57,12 @@ ModelShape modelShape(const fbs::Plan &plan) {
   shape.queryTile = plan.limits()->query_tile();
   shape.kvBytesPerToken = plan.kv()->bytes_per_token();
   shape.blockTokens = plan.kv()->block_tokens();
+  // A block holds all layers, so it is free only when it left the widest window.
+  for (const fbs::KvLayer *layer : *plan.kv()->layers()) {
+    if (layer->window() == 0)
+      return shape.window = 0, shape;
+    shape.window = std::max<int64_t>(shape.window, layer->window());
+  }
   return shape;
 }
 
@@ -172,8 +178,21 @@ Status CpuExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
   return Status::ok();
 }
 
-void CpuExecutor::clearKvBlock(int32_t block) {
-  std::memset(kv_.data() + uint64_t(block) * blockBytes_, 0, blockBytes_);
+void CpuExecutor::clearKvBlock(int32_t block) { std::memset(kvBlock(block), 0, blockBytes_); }
+
+Status CpuExecutor::copyKvBlock(int32_t from, int32_t to) {
+  std::memcpy(kvBlock(to), kvBlock(from), blockBytes_);
+  return Status::ok();
+}
+
+Status CpuExecutor::saveKvBlock(int32_t block, uint8_t *host) {
+  std::memcpy(host, kvBlock(block), blockBytes_);
+  return Status::ok();
+}
+
+Status CpuExecutor::loadKvBlock(int32_t block, const uint8_t *host) {
+  std::memcpy(kvBlock(block), host, blockBytes_);
+  return Status::ok();
 }
 
 void CpuExecutor::runTasks(void *context, uint32_t phase, int64_t begin, int64_t end,

@@ -34,6 +34,10 @@ public:
   const ModelShape &shape() const override { return shape_; }
   Status createKvPool(int64_t blocks, int64_t blockTokens) override;
   void clearKvBlock(int32_t block) override;
+  Status copyKvBlock(int32_t from, int32_t to) override;
+  uint64_t kvBlockBytes() const override { return blockBytes_; }
+  Status saveKvBlock(int32_t block, uint8_t *host) override;
+  Status loadKvBlock(int32_t block, const uint8_t *host) override;
   Status execute(LlmrtStep &step) override;
   const float *logits() const override { return logits_; }
 
@@ -87,6 +91,7 @@ private:
   StepDims largest_, bound_;
   const float *logits_ = nullptr;
   const LlmrtStep *step_ = nullptr;
+  uint8_t *kvBlock(int32_t block) { return kv_.data() + uint64_t(block) * blockBytes_; }
   Memory kv_;
   int64_t blockTokens_ = 0;
   uint64_t blockBytes_ = 0;

@@ -1,0 +1,192 @@
+// From the logits of a step to tokens, text and ends.
+#include "runtime/engine/Engine.h"
+
+#include <algorithm>
+
+namespace llmrt {
+namespace {
+
+bool contains(const std::vector<int32_t> &ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+} // namespace
+
+void Engine::commit(const Chunk &chunk, const float *logits) {
+  Sequence &sequence = *chunk.sequence;
+  bool ofPrompt = sequence.inPrompt();
+  int64_t vocabulary = shape().vocabulary;
+  sequence.computed += chunk.tokens - chunk.drafted;
+  if (ofPrompt && sequence.options().promptLogits && chunk.rows > 0 &&
+      sequence.promptRowsGiven < sequence.promptTokens) {
+    sequence.options().listener->onPromptLogits(
+        sequence.promptRowsGiven, {logits, static_cast<size_t>(chunk.rows * vocabulary)},
+        vocabulary);
+    sequence.promptRowsGiven += chunk.rows;
+  }
+  if (!chunk.samples) {
+    keepFullBlocks(sequence);
+    return slideWindow(sequence);
+  }
+  const float *row = logits + (chunk.rows - 1 - chunk.drafted) * vocabulary;
+  if (!sequence.others.empty()) {
+    keepFullBlocks(sequence);
+    fork(sequence, row);
+  }
+  sequence.stats.draftTokens += chunk.drafted;
+  if (chunk.drafted > 0) {
+    metrics_.drafts.add(1);
+    metrics_.draftTokens.add(chunk.drafted);
+  }
+  for (int64_t i = 0;; ++i, row += vocabulary) {
+    int32_t token = draw(sequence, row);
+    if (i == chunk.drafted || token != sequence.draft[static_cast<size_t>(i)])
+      break;
+    ++sequence.stats.acceptedTokens;
+    metrics_.acceptedTokens.add(1);
+    if (sequence.finished)
+      break;
+    ++sequence.computed; // the guess was right, so its keys and values are
+  }
+  sequence.draft.clear();
+  keepFullBlocks(sequence);
+  slideWindow(sequence);
+}
+
+void Engine::fork(Sequence &sequence, const float *row) {
+  std::vector<std::unique_ptr<Sequence>> others = std::move(sequence.others);
+  sequence.others.clear();
+  for (std::unique_ptr<Sequence> &owned : others) {
+    if (static_cast<int64_t>(running_.size()) >= limits_.maxSequences) {
+      wait(std::move(owned)); // the prefix cache will have what it needs
+      continue;
+    }
+    Sequence &other = *owned;
+    for (int32_t block : sequence.blocks) {
+      if (block != Sequence::slidOut)
+        cache_.retain(block);
+      other.blocks.push_back(block);
+    }
+    other.computed = sequence.computed;
+    other.firstBlock = sequence.firstBlock;
+    other.keptBlocks = sequence.keptBlocks;
+    other.keptNode = sequence.keptNode;
+    begin(std::move(owned));
+    other.stats.started = sequence.stats.started;
+    other.stats.cachedTokens = sequence.stats.cachedTokens;
+    if (!other.finished)
+      (void)draw(other, row);
+  }
+}
+
+int32_t Engine::draw(Sequence &sequence, const float *row) {
+  if (static_cast<int64_t>(sequence.tokens.size()) >= sequence.maxTokens) {
+    finish(sequence, FinishReason::Length); // no new token was asked for
+    return -1;
+  }
+  Result<SampledToken> token =
+      sampler_.sample({row, static_cast<size_t>(limits_.sampledVocabulary)}, sequence.sampling,
+                      sequence.history, sequence.tokens.size());
+  if (!token) {
+    finish(sequence, FinishReason::Error, token.status());
+    return -1;
+  }
+  commitToken(sequence, *token);
+  return token->id;
+}
+
+void Engine::commitToken(Sequence &sequence, const SampledToken &token) {
+  const RequestOptions &options = sequence.options();
+  TokenEvent event;
+  event.request = sequence.request->id;
+  event.choice = sequence.choice;
+  event.index = sequence.outputTokens();
+  event.token = token;
+  sequence.tokens.push_back(token.id);
+  if (sequence.sampling.needsHistory())
+    sequence.history.commit(token.id);
+  sequence.sumLogprob += static_cast<double>(token.logprob);
+  sequence.stats.lastToken = RequestStats::Clock::now();
+  if (event.index == 0)
+    sequence.stats.firstToken = sequence.stats.lastToken;
+  metrics_.generationTokens.add(1);
+
+  // An end token is part of the ids and never of the text.
+  int64_t before = limits_.allocationCount ? limits_.allocationCount() : 0;
+  bool ends = (!options.ignoreEnd && contains(options.endIds, token.id)) ||
+              contains(options.stopIds, token.id);
+  TextSink::Piece piece;
+  if (sequence.text && !ends) {
+    Result<TextSink::Piece> pushed = sequence.text->push(token.id);
+    if (!pushed)
+      return finish(sequence, FinishReason::Error, pushed.status());
+    piece = *pushed;
+    event.text = piece.text;
+  }
+  bool wanted = options.listener->onToken(event);
+  if (limits_.allocationCount)
+    uncounted_ += limits_.allocationCount() - before;
+  if (!wanted)
+    return finishRequest(*sequence.request, FinishReason::Cancelled);
+  if (ends)
+    return finish(sequence, FinishReason::Stop);
+  if (piece.stopped)
+    return finish(sequence, FinishReason::Stop, {}, piece.stopString);
+  if (static_cast<int64_t>(sequence.tokens.size()) >= sequence.maxTokens)
+    finish(sequence, FinishReason::Length);
+}
+
+void Engine::finishRequest(const RequestState &request, FinishReason reason) {
+  for (const std::unique_ptr<Sequence> &s : running_)
+    if (s->request.get() == &request)
+      finish(*s, reason);
+  for (const std::unique_ptr<Sequence> &s : waiting_)
+    if (s->request.get() == &request)
+      finish(*s, reason);
+}
+
+void Engine::finish(Sequence &sequence, FinishReason reason, Status status,
+                    std::string_view stopString) {
+  if (sequence.finished)
+    return;
+  sequence.finished = anyFinished_ = true;
+  FinishEvent event;
+  event.request = sequence.request->id;
+  event.choice = sequence.choice;
+  event.last = --sequence.request->unfinished == 0;
+  event.reason = reason;
+  event.stopString = stopString;
+  event.outputTokens = sequence.outputTokens();
+  event.sumLogprob = sequence.sumLogprob;
+  event.stats = sequence.stats;
+  event.status = status;
+  // After a stop string nothing that was held back belongs to the text.
+  if (sequence.text && stopString.empty())
+    if (Result<std::string_view> rest = sequence.text->finish())
+      event.text = *rest;
+  metrics_.finished[static_cast<size_t>(reason)].add(1);
+  sequence.options().listener->onFinish(event);
+  for (std::unique_ptr<Sequence> &other : sequence.others) // never began
+    finish(*other, reason, status);
+  if (sequence.choice == 0 && !sequence.started)
+    queued_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Engine::removeFinished() {
+  if (!anyFinished_)
+    return;
+  anyFinished_ = false;
+  auto leave = [&](const std::unique_ptr<Sequence> &sequence) {
+    if (!sequence->finished)
+      return false;
+    dropBlocks(*sequence);
+    freeHostBlocks(*sequence);
+    if (sequence->options().deadline)
+      withDeadline_ -= 1 + static_cast<int64_t>(sequence->others.size());
+    return true;
+  };
+  std::erase_if(running_, leave);
+  std::erase_if(waiting_, leave);
+}
+
+} // namespace llmrt
