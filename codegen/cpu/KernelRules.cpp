@@ -101,7 +101,7 @@ void checkAttention(Checker &c) {
     c.positive(name);
   c.require(c.get("kv_heads") > 0 && c.get("heads") % c.get("kv_heads") == 0,
             "kv_heads must divide heads");
-  c.range("kv_element", kF32, kBF16);
+  c.range("kv_element", kF32, kI8);
   c.range("window", 0, INT32_MAX);
 }
 
@@ -110,7 +110,7 @@ void checkRopeAppend(Checker &c) {
     c.positive(name);
   c.range("rotary", 0, c.get("head_size"));
   c.require(c.get("rotary") % 2 == 0, "rotary must be even");
-  c.range("kv_element", kF32, kBF16);
+  c.range("kv_element", kF32, kI8);
   for (llvm::StringRef name : {"interleaved", "split", "q_norm", "plus_one"})
     c.flag(name);
 }
@@ -208,6 +208,6 @@ uint64_t llmc::kernelScratchBytes(const KernelSpec &spec) {
                                 c.integer("key_size"), c.integer("value_size"))
                    .end;
   if (spec.kind == "rope_append")
-    return 4 * ropeAppendScratch(c.integer("head_size"));
+    return 4 * ropeAppendScratch(c.integer("head_size"), c.integer("value_size"));
   return 0;
 }

@@ -48,7 +48,8 @@ struct Step {
 };
 
 std::string kvElement(const CompileOptions &options) {
-  return options.kvCacheDtype == "auto" ? "f16" : options.kvCacheDtype;
+  const std::string &dtype = options.kvCacheDtype;
+  return dtype == "auto" ? "f16" : dtype == "int8" ? "i8" : dtype;
 }
 
 const std::vector<Step> &steps() {

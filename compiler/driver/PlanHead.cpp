@@ -157,8 +157,7 @@ static std::unique_ptr<fbs::KvT> buildKv(plan::ProgramOp program) {
     layer->value_size = static_cast<uint32_t>(t.getValueSize());
     layer->element = static_cast<fbs::ElementType>(t.getElement());
     layer->window = static_cast<uint32_t>(window);
-    uint64_t bytes = t.getElement() == llm::Element::F32 ? 4 : 2;
-    kv->bytes_per_token += bytes * t.getHeads() * (t.getKeySize() + t.getValueSize());
+    kv->bytes_per_token += static_cast<uint64_t>(t.getBytesPerToken());
     kv->layers.push_back(std::move(layer));
   }
   return kv;

@@ -143,7 +143,7 @@ def SelectKvLayoutPass : Pass<"llmc-select-kv-layout", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"element", "element", "std::string", "\"f16\"", "f32, f16 or bf16">,
+    Option<"element", "element", "std::string", "\"f16\"", "f32, f16, bf16 or i8">,
   ];
   let dependentDialects = ["::llmc::llm::LlmDialect"];
 }

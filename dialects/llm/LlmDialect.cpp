@@ -141,10 +141,16 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
                              int64_t keySize, int64_t valueSize, Element element, bool) {
   if (heads < 1 || keySize < 1 || valueSize < 1)
     return emitError() << "a cache needs at least one head and head sizes of at least 1";
-  if (element == Element::I4 || element == Element::I8)
+  if (element == Element::I4)
     return emitError() << "a cache of " << stringifyElement(element)
-                       << " is not supported; supported: f32, f16, bf16";
+                       << " is not supported; supported: f32, f16, bf16, i8";
   return success();
+}
+
+int64_t KvType::getBytesPerToken() const {
+  const bool isInt8 = getElement() == Element::I8;
+  const int64_t element = isInt8 ? 1 : getElement() == Element::F32 ? 4 : 2;
+  return getHeads() * ((getKeySize() + getValueSize()) * element + (isInt8 ? 8 : 0));
 }
 
 void KvType::print(AsmPrinter &printer) const {

@@ -132,6 +132,10 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$keySize, "int64_t":$valueSize,
                         EnumParameter<Llm_Element>:$element, "bool":$paged);
+  let extraClassDeclaration = [{
+    /// Over all heads; int8 keys and values have an f32 scale each.
+    int64_t getBytesPerToken() const;
+  }];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }

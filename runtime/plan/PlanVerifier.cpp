@@ -4,6 +4,7 @@
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/CheckedMath.h"
 #include "runtime/plan/ElfSymbols.h"
+#include "runtime/plan/KvLayout.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/PlanFormat.h"
 #include "runtime/plan/VerifyParts.h"
@@ -142,11 +143,10 @@ static Status kvCache(const fbs::Plan &plan) {
         l.key_size() > kMaxDimension || l.value_size() == 0 || l.value_size() > kMaxDimension)
       return invalidFile(at("kv.layers", i) + "heads or sizes are 0 or too large");
     if (l.element() != fbs::ElementType::F32 && l.element() != fbs::ElementType::F16 &&
-        l.element() != fbs::ElementType::BF16)
-      return invalidFile(at("kv.layers", i) + "element must be f32, f16 or bf16, not " +
+        l.element() != fbs::ElementType::BF16 && l.element() != fbs::ElementType::I8)
+      return invalidFile(at("kv.layers", i) + "element must be f32, f16, bf16 or i8, not " +
                          elementName(l.element()));
-    perToken = perToken + Checked(l.kv_heads()) * Checked(uint64_t(l.key_size()) + l.value_size()) *
-                              Checked(elementBits(l.element()) / 8);
+    perToken = perToken + Checked(kvBytesPerToken(l));
   }
   auto bytes = perToken.get();
   if (!bytes || *bytes != kv.bytes_per_token())

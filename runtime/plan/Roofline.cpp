@@ -1,5 +1,6 @@
 #include "runtime/plan/Roofline.h"
 
+#include "runtime/plan/KvLayout.h"
 #include "runtime/plan/WeightFormat.h"
 
 #include <algorithm>
@@ -46,7 +47,8 @@ Prediction predictCommand(const fbs::Plan &plan, const fbs::Command &command,
   // Token i of the step sees context + i + 1 keys.
   double keys = static_cast<double>(shape.context) + (tokens + 1) / 2;
   double queriesPerKv = double(plan.model()->heads()) / plan.model()->kv_heads();
-  double elementBytes = elementBits(plan.kv()->layers()->Get(0)->element()) / 8.0;
+  const fbs::KvLayer &kv = *plan.kv()->layers()->Get(0);
+  double elementBytes = double(kvBytesPerToken(kv)) / double(kvElementsPerToken(kv));
 
   double m = runsOnRows(*plan.kernels()->Get(command.kernel()), command) ? rows : tokens;
   auto kvBytes = static_cast<double>(cost->kv_bytes_per_context());

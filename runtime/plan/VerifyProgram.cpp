@@ -2,6 +2,7 @@
 #include "runtime/device/cpu/KernelAbi.h"
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/CheckedMath.h"
+#include "runtime/plan/KvLayout.h"
 #include "runtime/plan/VerifyParts.h"
 #include "runtime/plan/WeightFormat.h"
 
@@ -62,8 +63,7 @@ static std::unordered_map<uint64_t, const fbs::KvLayer *> kvPrefixes(const fbs::
   uint64_t prefix = 0;
   for (const fbs::KvLayer *l : *kv.layers()) {
     prefixes.emplace(prefix, l);
-    prefix += uint64_t(l->kv_heads()) * (uint64_t(l->key_size()) + l->value_size()) *
-              (elementBits(l->element()) / 8);
+    prefix += kvBytesPerToken(*l);
   }
   return prefixes;
 }

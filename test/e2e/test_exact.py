@@ -13,9 +13,9 @@ VARIANTS = {
 }
 
 
-@pytest.fixture(scope="module", params=["--int4", "--int8", "--quantization=none"])
+@pytest.fixture(scope="module", params=["--int4", "--int8", "--quantization=none", "--int4 --kv-cache-dtype=int8"])
 def plan(request, tiny, tmp_path_factory):
-    return compile_model(tiny / "llama", tmp_path_factory.mktemp("exact") / "m.plan", request.param)
+    return compile_model(tiny / "llama", tmp_path_factory.mktemp("exact") / "m.plan", *request.param.split())
 
 
 def ids_and_logits(plan, prompt, out, flags, env):

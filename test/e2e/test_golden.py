@@ -1,4 +1,5 @@
 """Every file of a supported family gives the tokens of Hugging Face in f32."""
+import json
 import pathlib
 
 import numpy as np
@@ -56,3 +57,16 @@ def test_f16_cache_gives_the_same_tokens(tiny, tmp_path):
     plan = compile_model(folder, tmp_path / "m.plan", "--activations", "f32", "--kv-cache-dtype", "f16")
     for run in golden_runs(folder):
         assert generate(plan, run["prompt_ids"], len(run["greedy_ids"])) == run["greedy_ids"]
+
+
+def test_int8_cache_stays_close(tiny, tmp_path):
+    folder = tiny / "llama"
+    bytes_per_token = {}
+    for dtype in ("f32", "int8"):
+        plan = compile_model(folder, tmp_path / f"{dtype}.plan", "--activations", "f32", "--kv-cache-dtype", dtype)
+        generate(plan, golden_runs(folder)[0]["prompt_ids"], 1, "--logits-out", tmp_path / f"{dtype}.npy")
+        bytes_per_token[dtype] = json.loads(llmc("inspect", plan, "--json").stdout)["kv_bytes_per_token"]
+    # 2 layers of 2 heads, keys and values of 16 values; int8 has a scale for each.
+    assert bytes_per_token == {"f32": 2 * 2 * 2 * 16 * 4, "int8": 2 * 2 * 2 * (16 + 4)}
+    exact, rounded = (np.load(tmp_path / f"{dtype}.npy") for dtype in ("f32", "int8"))
+    assert 0 < np.abs(rounded - exact).max() < 0.02 * np.abs(exact).max()

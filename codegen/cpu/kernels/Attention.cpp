@@ -39,15 +39,16 @@ struct Attention {
     const uint8_t *keys, *values;
   };
   KERNEL_LAMBDA Run findRun(int64_t sequence, int64_t head, int64_t run) const {
-    const int64_t runsPerBlock = step->blockTokens / kRunTokens, bytes = elementBytes(element);
+    const int64_t runsPerBlock = step->blockTokens / kRunTokens;
     const int64_t block = step->blockTable[sequence * step->maxBlocks + run / runsPerBlock];
     const int64_t inBlock = run % runsPerBlock;
     KvBlock kv = kvBlock(step, block, prefixBytes, head, keySize, valueSize, element);
-    return {kv.keys + inBlock * keySize * kRunTokens * bytes,
-            kv.values + inBlock * kRunTokens * valueSize * bytes};
+    return {kv.keys + inBlock * kvRunBytes(keySize, element),
+            kv.values + inBlock * kvRunBytes(valueSize, element)};
   }
 
-  /// Copies tokens [lo, hi) of a run into the scratch as f32, as run \p c of a tile.
+  /// Copies tokens [lo, hi) of a run into the scratch as f32 (int8 without scales), as run \p c of
+  /// a tile.
   KERNEL_LAMBDA Run convertRun(const Run &run, int64_t c, int64_t lo, int64_t hi) const {
     const int64_t bytes = elementBytes(element);
     float *keys = scratch + layout.keys + c * kRunTokens * keySize;
@@ -98,7 +99,7 @@ struct Attention {
     else
       score<1, Prefetch>(row, start, head, tile);
     for (int64_t r = 0; r < count; ++r)
-      softmaxRow(state, row + r, lo, hi, scale, softcap);
+      softmaxRow(state, row + r, tile, lo, hi, scale, softcap);
     if (count == 4)
       valueRows<4, Prefetch>(state, row, tile, lo, hi);
     else if (count == 3)
@@ -118,19 +119,26 @@ struct Attention {
     const int64_t base = index * kKeyTile;
     KeyTile tile;
     tile.element = convert ? int64_t(kF32) : element;
+    tile.isScaled = element == kI8;
     tile.valueStride = layout.valueStride;
     const int64_t from = lo > base ? lo - base : 0, to = smaller(hi - base, kKeyTile);
     const int64_t firstRun = from / kRunTokens, lastRun = (to - 1) / kRunTokens;
     for (int64_t c = firstRun; c <= lastRun; ++c) {
       const int64_t runLo = from > c * kRunTokens ? from - c * kRunTokens : 0;
       Run run = findRun(sequence, head, base / kRunTokens + c);
+      const int64_t bytes = kRunTokens * elementBytes(element);
+      tile.keyScales[c] = reinterpret_cast<const float *>(run.keys + keySize * bytes);
+      tile.valueScales[c] = reinterpret_cast<const float *>(run.values + valueSize * bytes);
       if (convert)
         run = convertRun(run, c, runLo, smaller(to - c * kRunTokens, kRunTokens));
       tile.keys[c] = run.keys, tile.values[c] = run.values;
     }
     for (int64_t c = 0; c < kRuns; ++c)
-      if (c < firstRun || c > lastRun)
+      if (c < firstRun || c > lastRun) {
         tile.keys[c] = tile.keys[firstRun], tile.values[c] = tile.values[firstRun];
+        tile.keyScales[c] = tile.keyScales[firstRun];
+        tile.valueScales[c] = tile.valueScales[firstRun];
+      }
 
     if constexpr (Prefetch)
       findNext(sequence, head, index, lo, hi, tile);

@@ -8,12 +8,11 @@
 #ifndef LLMC_CODEGEN_CPU_KERNELS_ATTENTIONTILE_H
 #define LLMC_CODEGEN_CPU_KERNELS_ATTENTIONTILE_H
 
-#include "codegen/cpu/kernels/Format.h"
-#include "codegen/cpu/kernels/Math.h"
+#include "codegen/cpu/kernels/Kernel.h"
 
 namespace llmc::kernel {
 
-constexpr int64_t kKeyTile = 64, kRunTokens = 16;
+constexpr int64_t kKeyTile = 64;
 constexpr int kRuns = 4; ///< runs a key tile
 
 /// A tile's keys and values, all of type \p element: run c holds keys [16 c, 16 c + 16) of the
@@ -24,6 +23,10 @@ struct KeyTile {
   const uint8_t *values[kRuns]; ///< [16][valueStride]
   /// The runs of the tile after this one: memory that is asked for while this one is worked on.
   const uint8_t *nextKeys[kRuns], *nextValues[kRuns];
+  /// [16] a run, where the cache is int8: its integers are multiplied as they are, a score takes
+  /// its key's scale, a token's weight its value's.
+  const float *keyScales[kRuns], *valueScales[kRuns];
+  bool isScaled;
   int64_t element, valueStride;
 };
 
@@ -43,24 +46,20 @@ KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile,
   unroll<Rows>([&](auto r) KERNEL_LAMBDA {
     unroll<Runs>([&](auto c) KERNEL_LAMBDA { score[r][c] = splat(0.0f); });
   });
-  for (int64_t d = 0; d < keySize; ++d) {
-    F32x16 key[Runs];
+  for (int64_t d = 0; d < keySize; ++d)
     unroll<Runs>([&](auto c) KERNEL_LAMBDA {
+      const int64_t at = d * kRunTokens * elementBytes(tile.element);
       if constexpr (Prefetch)
-        __builtin_prefetch(tile.nextKeys[first + c] + d * kRunTokens * elementBytes(tile.element));
-      key[c] = loadElements(tile.keys[first + c] + d * kRunTokens * elementBytes(tile.element),
-                            tile.element);
+        __builtin_prefetch(tile.nextKeys[first + c] + at);
+      const F32x16 key = loadElements(tile.keys[first + c] + at, tile.element);
+      unroll<Rows>([&](auto r)
+                       KERNEL_LAMBDA { score[r][c] = fma(splat(q[r][d]), key, score[r][c]); });
     });
-    unroll<Rows>([&](auto r) KERNEL_LAMBDA {
-      const F32x16 a = splat(q[r][d]);
-      unroll<Runs>([&](auto c) KERNEL_LAMBDA { score[r][c] = fma(a, key[c], score[r][c]); });
-    });
-  }
 }
 
 /// Softmax of one row over the keys [lo, hi) of the tile, whose raw scores lie in its weights.
-KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, int64_t lo, int64_t hi,
-                              float scale, float softcap) {
+KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, const KeyTile &tile,
+                              int64_t lo, int64_t hi, float scale, float softcap) {
   float *p = state.weights + row * kKeyTile;
   const bool isWhole = lo == 0 && hi == kKeyTile;
   F32x16 score[kRuns], largest = splat(-__builtin_inff());
@@ -89,7 +88,7 @@ KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, int64_t lo
   state.rescale[row] = rescale;
   unroll<kRuns>([&](auto c) KERNEL_LAMBDA {
     F32x16 e = exp<true>(score[c] - now);
-    store(p + 16 * c, e);
+    store(p + 16 * c, tile.isScaled ? e * load(tile.valueScales[c]) : e);
     sum = sum + e;
   });
   store(state.sums + row * kLanes, sum);
@@ -145,6 +144,8 @@ KERNEL_INLINE void scoreRows(const SoftmaxState &state, int64_t row, const float
     scoreRuns<Rows, together, Prefetch>(q, tile, first, keySize, score);
     unroll<Rows>([&](auto r) KERNEL_LAMBDA {
       unroll<together>([&](auto c) KERNEL_LAMBDA {
+        if (tile.isScaled)
+          score[r][c] = score[r][c] * load(tile.keyScales[first + c]);
         store(state.weights + (row + r) * kKeyTile + 16 * (first + c), score[r][c]);
       });
     });

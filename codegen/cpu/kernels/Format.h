@@ -16,7 +16,9 @@ enum ElementType : int64_t { kF32 = 0, kF16 = 1, kBF16 = 2, kI8 = 3, kI4 = 4 };
 enum Activation : int64_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kRelu = 4 };
 enum PackingType : int64_t { kRows = 0, kN16 = 1, kN16K4 = 2 };
 
-KERNEL_INLINE int64_t elementBytes(int64_t element) { return element == kF32 ? 4 : 2; }
+KERNEL_INLINE int64_t elementBytes(int64_t element) {
+  return element == kF32 ? 4 : element == kI8 ? 1 : 2;
+}
 KERNEL_INLINE int64_t roundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 KERNEL_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -42,10 +44,12 @@ KERNEL_INLINE F32x16 halfToFloat(const void *p) {
 KERNEL_INLINE F32x16 brainToFloat(const void *p) {
   return asFloat(__builtin_convertvector(loadAs<U16x16>(p), U32x16) << 16);
 }
-/// Sixteen values of type \p element (f32, f16, bf16) in a row.
+/// Sixteen values of type \p element (f32, f16, bf16; i8 without its scale) in a row.
 KERNEL_INLINE F32x16 loadElements(const uint8_t *p, int64_t element) {
   if (element == kF32)
     return loadAs<F32x16>(p);
+  if (element == kI8)
+    return __builtin_convertvector(loadAs<I8x16>(p), F32x16);
   return element == kF16 ? halfToFloat(p) : brainToFloat(p);
 }
 KERNEL_INLINE float loadElement(const uint8_t *p, int64_t element) {
@@ -53,6 +57,8 @@ KERNEL_INLINE float loadElement(const uint8_t *p, int64_t element) {
     return loadAs<float>(p);
   if (element == kF16)
     return static_cast<float>(loadAs<_Float16>(p));
+  if (element == kI8)
+    return static_cast<float>(loadAs<int8_t>(p));
   return __builtin_bit_cast(float, static_cast<uint32_t>(loadAs<uint16_t>(p)) << 16);
 }
 KERNEL_INLINE F32x16 loadElementsPart(const uint8_t *p, int64_t element, int64_t count) {

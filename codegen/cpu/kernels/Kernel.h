@@ -24,17 +24,26 @@ template <typename T> KERNEL_INLINE T *binding(void *const *bindings, int index)
   return static_cast<T *>(bindings[index]);
 }
 
+constexpr int64_t kRunTokens = LLMRT_KV_RUN;
+
+/// Bytes of a run of 16 keys or values of \p size elements. Int8 ones are followed by the 16
+/// tokens' scales, f32.
+KERNEL_INLINE int64_t kvRunBytes(int64_t size, int64_t element) {
+  return kRunTokens * (size * elementBytes(element) + (element == kI8 ? 4 : 0));
+}
+
 /// The KV memory of one head of one layer in one block.
 struct KvBlock {
-  uint8_t *keys;   ///< [blockTokens/16][keySize][16]
-  uint8_t *values; ///< [blockTokens][valueSize]
+  uint8_t *keys;   ///< [blockTokens/16] runs of [keySize][16]
+  uint8_t *values; ///< [blockTokens/16] runs of [16][valueSize]
 };
 KERNEL_INLINE KvBlock kvBlock(const LlmrtStep *step, int64_t block, int64_t prefixBytes,
                               int64_t head, int64_t keySize, int64_t valueSize, int64_t element) {
-  const int64_t bytes = elementBytes(element), tokens = step->blockTokens;
+  const int64_t tokens = step->blockTokens, runs = tokens / kRunTokens;
+  const int64_t keyBytes = runs * kvRunBytes(keySize, element);
   uint8_t *layer = step->kv + block * step->blockBytes + tokens * prefixBytes;
-  uint8_t *keys = layer + head * tokens * (keySize + valueSize) * bytes;
-  return {keys, keys + tokens * keySize * bytes};
+  uint8_t *keys = layer + head * (keyBytes + runs * kvRunBytes(valueSize, element));
+  return {keys, keys + keyBytes};
 }
 
 } // namespace llmc::kernel

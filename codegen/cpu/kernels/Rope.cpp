@@ -1,5 +1,6 @@
 //===- Rope.cpp - rotary positions, and writing keys and values ---------------===//
 #include "codegen/cpu/kernels/Kernel.h"
+#include "codegen/cpu/kernels/Quantize.h"
 
 using namespace llmc::kernel;
 
@@ -90,10 +91,49 @@ struct HeadTransform {
   }
 };
 
+/// One head's key or value of a token as int8 with one scale (the rule of Quantize.h), in
+/// \p quantized: [size, padded to 8], then the scale.
+KERNEL_INLINE float quantizeHead(const float *x, int64_t size, uint8_t *quantized) {
+  const int64_t padded = roundUp(size, 8);
+  quantizeRow(quantized, size, padded,
+              [&](int64_t i, int64_t n) KERNEL_LAMBDA { return loadPart(x + i, n); });
+  return loadAs<float>(quantized + padded);
+}
+
+/// Writes one token's \p key into its place \p at of a run.
+KERNEL_INLINE void storeKey(uint8_t *run, int64_t at, const float *key, int64_t size,
+                            int64_t element, uint8_t *quantized) {
+  const int64_t bytes = elementBytes(element);
+  if (element == kI8) {
+    storeAs(run + kRunTokens * size + 4 * at, quantizeHead(key, size, quantized));
+    for (int64_t i = 0; i < size; ++i)
+      run[i * kRunTokens + at] = quantized[i];
+    return;
+  }
+  for (int64_t i = 0; i < size; ++i)
+    storeElement(run + (i * kRunTokens + at) * bytes, element, key[i]);
+}
+KERNEL_INLINE void storeValue(uint8_t *run, int64_t at, const float *value, int64_t size,
+                              int64_t element, uint8_t *quantized) {
+  const int64_t bytes = elementBytes(element);
+  uint8_t *values = run + at * size * bytes;
+  if (element == kI8) {
+    storeAs(run + kRunTokens * size + 4 * at, quantizeHead(value, size, quantized));
+    for (int64_t i = 0; i < size; ++i)
+      values[i] = quantized[i];
+    return;
+  }
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes)
+    storeElements(values + i * bytes, element, load(value + i));
+  for (; i < size; ++i)
+    storeElement(values + i * bytes, element, value[i]);
+}
+
 LLMC_KERNEL(rope_append, int64_t heads, int64_t kvHeads, int64_t headSize, int64_t valueSize,
             int64_t rotary, int64_t interleaved, int64_t kvElement, int64_t split, int64_t qNorm,
             float eps, int64_t plusOne) {
-  const int64_t half = rotary / 2, bytes = elementBytes(kvElement);
+  const int64_t half = rotary / 2;
   const int64_t qWidth = heads * headSize, kWidth = kvHeads * headSize,
                 vWidth = kvHeads * valueSize;
   const float *q = binding<float>(bindings, 0), *k = q + qWidth, *v = k + kWidth;
@@ -109,6 +149,7 @@ LLMC_KERNEL(rope_append, int64_t heads, int64_t kvHeads, int64_t headSize, int64
   const float *kWeight = qNorm ? binding<float>(bindings, next + 1) : nullptr;
   float *out = binding<float>(bindings, next + (qNorm ? 2 : 0));
   float *normed = static_cast<float *>(scratch), *key = normed + roundUp(headSize, kLanes);
+  uint8_t *quantized = reinterpret_cast<uint8_t *>(key + roundUp(headSize, kLanes));
   const HeadTransform transform = {headSize, half, interleaved, qNorm, plusOne, eps, normed};
   for (int64_t t = taskBegin; t < taskEnd; ++t) {
     const float *angle = angles + t * 2 * half;
@@ -120,16 +161,11 @@ LLMC_KERNEL(rope_append, int64_t heads, int64_t kvHeads, int64_t headSize, int64
     for (int64_t g = 0; g < kvHeads; ++g) {
       KvBlock kv = kvBlock(step, block, scalars[0], g, headSize, valueSize, kvElement);
       transform.apply(k + t * kStride + g * headSize, kWeight, angle, key);
-      uint8_t *keys = kv.keys + (offset / 16 * headSize * 16 + offset % 16) * bytes;
-      for (int64_t i = 0; i < headSize; ++i)
-        storeElement(keys + i * 16 * bytes, kvElement, key[i]);
-      const float *value = v + t * vStride + g * valueSize;
-      uint8_t *values = kv.values + offset * valueSize * bytes;
-      int64_t i = 0;
-      for (; i + kLanes <= valueSize; i += kLanes)
-        storeElements(values + i * bytes, kvElement, load(value + i));
-      for (; i < valueSize; ++i)
-        storeElement(values + i * bytes, kvElement, value[i]);
+      storeKey(kv.keys + offset / kRunTokens * kvRunBytes(headSize, kvElement), offset % kRunTokens,
+               key, headSize, kvElement, quantized);
+      storeValue(kv.values + offset / kRunTokens * kvRunBytes(valueSize, kvElement),
+                 offset % kRunTokens, v + t * vStride + g * valueSize, valueSize, kvElement,
+                 quantized);
     }
   }
 }

@@ -29,8 +29,11 @@ struct AttentionScratch {
   }
 };
 
-/// rope_append: a normalised head and a rotated key, in floats.
-constexpr int64_t ropeAppendScratch(int64_t headSize) { return 2 * ((headSize + 15) / 16 * 16); }
+/// rope_append, in floats: a normalised head, a rotated key, and a head as an int8 row.
+constexpr int64_t ropeAppendScratch(int64_t headSize, int64_t valueSize) {
+  const int64_t longest = headSize > valueSize ? headSize : valueSize;
+  return 2 * ((headSize + 15) / 16 * 16) + (longest + 15) / 16 * 16;
+}
 
 } // namespace llmc::kernel
 

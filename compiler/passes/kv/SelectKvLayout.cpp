@@ -17,9 +17,9 @@ struct SelectKvLayoutPass : llmc::impl::SelectKvLayoutPassBase<SelectKvLayoutPas
 
   void runOnOperation() override {
     std::optional<Element> chosen = symbolizeElement(element);
-    if (!chosen || *chosen == Element::I8 || *chosen == Element::I4) {
+    if (!chosen || *chosen == Element::I4) {
       emitError(getOperation().getLoc())
-          << "KV cache element '" << element << "' is not supported; supported: f32, f16, bf16";
+          << "KV cache element '" << element << "' is not supported; supported: f32, f16, bf16, i8";
       return signalPassFailure();
     }
     getOperation().walk([&](Operation *op) {

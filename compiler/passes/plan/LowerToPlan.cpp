@@ -70,8 +70,7 @@ struct LowerToPlanPass : llmc::impl::LowerToPlanPassBase<LowerToPlanPass> {
     int64_t bytes = 0;
     for (llm::KvType kv : *caches) {
       prefixBytes.push_back(bytes);
-      int64_t element = kv.getElement() == llm::Element::F32 ? 4 : 2;
-      bytes += kv.getHeads() * (kv.getKeySize() + kv.getValueSize()) * element;
+      bytes += kv.getBytesPerToken();
     }
     int64_t keyTile = 64, queryTile = 1;
     step.walk([&](llm::AttentionOp op) {

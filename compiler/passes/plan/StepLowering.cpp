@@ -340,11 +340,9 @@ LogicalResult StepLowering::lowerOp(AttentionOp op) {
   if (failed(q))
     return failure();
   Value y = result(op, RowKind::Token, "attended");
-  int64_t elementBytes = kv.getElement() == llm::Element::F32 ? 4 : 2;
-  int64_t kvBytes = kv.getHeads() * (kv.getKeySize() + kv.getValueSize()) * elementBytes;
   int64_t heads = op.getHeads();
   auto cost = plan::CostAttr::get(b.context(), 0, 0, rowBytes(op.getQuery()) + rowBytes(op),
-                                  kvBytes, false);
+                                  kv.getBytesPerToken(), false);
   b.command(op.getLoc(), name("attention"), "attention", {{"q", *q}, {"y", y}},
             {{"heads", heads},
              {"kv_heads", kv.getHeads()},

@@ -42,6 +42,9 @@ typedef struct LlmrtStep {
 /// KV memory of one block: the layers one after the other, layer l at blockTokens *
 /// (KV bytes a token of the layers before l). Inside a layer: for each KV head all keys, then
 /// all values: [kvHeads] { K: [blockTokens/16][keySize][16], V: [blockTokens][valueSize] }.
+/// Int8 keys and values are in runs of 16 tokens as well, each run followed by the f32 scales of its
+/// tokens: K: [blockTokens/16] { [keySize][16], f32[16] }, V: [blockTokens/16] { [16][valueSize],
+/// f32[16] }.
 /// A key run keeps 16 tokens side by side, so that scores need no horizontal sum and have the
 /// same bits at every vector width.
 

@@ -36,7 +36,7 @@ func.func private @f() attributes {a = #llm.format<i5, group = 32>}
 
 // -----
 
-// expected-error @+1 {{a cache of i4 is not supported; supported: f32, f16, bf16}}
+// expected-error @+1 {{a cache of i4 is not supported; supported: f32, f16, bf16, i8}}
 func.func private @cache(!llm.kv<2 x 16 x 16 x i4>)
 
 // -----

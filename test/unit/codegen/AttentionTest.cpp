@@ -29,10 +29,24 @@ float rounded(float x, int64_t element) {
   }
   return x;
 }
-void put(uint8_t *p, int64_t element, float x) {
+int64_t bytesOf(int64_t element) { return element == 0 ? 4 : element == 3 ? 1 : 2; }
+/// Bytes of a run of 16 tokens: with int8, their scales follow.
+int64_t runBytes(int64_t size, int64_t element) {
+  return 16 * (size * bytesOf(element) + (element == 3 ? 4 : 0));
+}
+/// The largest magnitude is 127 of int8.
+float scaleOf(std::span<const float> x) {
+  float amax = 0;
+  for (float f : x)
+    amax = std::max(amax, std::fabs(f));
+  return amax / 127;
+}
+void put(uint8_t *p, int64_t element, float x, float scale) {
   if (element == 0)
     std::memcpy(p, &x, 4);
-  else {
+  else if (element == 3) {
+    *p = static_cast<uint8_t>(static_cast<int8_t>(std::nearbyint(x / scale)));
+  } else {
     uint16_t bits = element == 1 ? std::bit_cast<uint16_t>(static_cast<_Float16>(x))
                                  : static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
     std::memcpy(p, &bits, 2);
@@ -45,6 +59,16 @@ struct Sequences {
   std::vector<int64_t> lengths;
   std::vector<std::vector<float>> q, k, v; ///< [length][heads][size]
 
+  /// To multiples of each head's scale.
+  static void quantize(std::vector<float> &x, int64_t size) {
+    for (size_t i = 0; i < x.size(); i += size) {
+      std::span<float> head(&x[i], size);
+      const float scale = scaleOf(head);
+      for (float &f : head)
+        f = std::nearbyint(f / scale) * scale;
+    }
+  }
+
   Sequences(Shape s, std::vector<int64_t> n) : shape(s), lengths(std::move(n)) {
     std::mt19937 rng(31);
     for (int64_t length : lengths) {
@@ -54,6 +78,10 @@ struct Sequences {
       for (std::vector<float> *x : {&k.back(), &v.back()})
         for (float &f : *x)
           f = rounded(f, s.element);
+      if (s.element == 3) {
+        quantize(k.back(), s.keySize);
+        quantize(v.back(), s.valueSize);
+      }
     }
   }
 };
@@ -62,14 +90,25 @@ struct Span {
   int64_t sequence, begin, end;
 };
 
+/// One head's key or value of one token, into place \p at of its run.
+void putHead(uint8_t *run, int64_t at, int64_t element, std::span<const float> x, bool isKey) {
+  const int64_t size = x.size(), bytes = bytesOf(element);
+  const float scale = scaleOf(x);
+  for (int64_t d = 0; d < size; ++d)
+    put(run + (isKey ? d * 16 + at : at * size + d) * bytes, element, x[d], scale);
+  if (element == 3)
+    std::memcpy(run + 16 * size + 4 * at, &scale, 4);
+}
+
 /// Runs one step over \p spans; returns [sequence, position] -> [heads][valueSize]. Memory that no
 /// token up to the end of a span wrote holds NaNs.
 using Outputs = std::map<std::pair<int64_t, int64_t>, std::vector<float>>;
 Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vector<Span> &spans,
                int64_t blockTokens, int64_t queryTile, int64_t pieces = 1) {
   const Shape &h = s.shape;
-  const int64_t bytes = h.element == 0 ? 4 : 2, sizes = h.keySize + h.valueSize;
-  const int64_t prefix = 24, perToken = prefix + h.kvHeads * sizes * bytes;
+  const int64_t keyRun = runBytes(h.keySize, h.element),
+                valueRun = runBytes(h.valueSize, h.element);
+  const int64_t prefix = 24, perToken = prefix + h.kvHeads * (keyRun + valueRun) / 16;
   int64_t maxBlocks = 0, blocks = 0;
   for (int64_t length : s.lengths)
     maxBlocks = std::max(maxBlocks, (length + blockTokens - 1) / blockTokens);
@@ -95,14 +134,13 @@ Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vect
       const int64_t block = table[i * maxBlocks + p / blockTokens], at = p % blockTokens;
       uint8_t *layer = pool.data() + block * step.blockBytes + blockTokens * prefix;
       for (int64_t g = 0; g < h.kvHeads; ++g) {
-        uint8_t *keys = layer + g * blockTokens * sizes * bytes;
-        uint8_t *values = keys + blockTokens * h.keySize * bytes;
-        for (int64_t d = 0; d < h.keySize; ++d)
-          put(keys + (at / 16 * h.keySize * 16 + d * 16 + at % 16) * bytes, h.element,
-              s.k[span.sequence][(p * h.kvHeads + g) * h.keySize + d]);
-        for (int64_t d = 0; d < h.valueSize; ++d)
-          put(values + (at * h.valueSize + d) * bytes, h.element,
-              s.v[span.sequence][(p * h.kvHeads + g) * h.valueSize + d]);
+        uint8_t *keys = layer + g * blockTokens / 16 * (keyRun + valueRun);
+        uint8_t *values = keys + blockTokens / 16 * keyRun;
+        putHead(keys + at / 16 * keyRun, at % 16, h.element,
+                {&s.k[span.sequence][(p * h.kvHeads + g) * h.keySize], size_t(h.keySize)}, true);
+        putHead(values + at / 16 * valueRun, at % 16, h.element,
+                {&s.v[span.sequence][(p * h.kvHeads + g) * h.valueSize], size_t(h.valueSize)},
+                false);
       }
     }
     for (int64_t p = span.begin; p < span.end; ++p) {
@@ -205,7 +243,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionShapes,
                                          Shape{4, 1, 80, 80, 0, 1}, Shape{7, 1, 24, 40},
                                          Shape{2, 1, 5, 3, 0, 2}, Shape{8, 2, 128, 128, 33},
                                          Shape{3, 1, 16, 16, 1}, Shape{6, 3, 32, 32, 0, 1, 5.0},
-                                         Shape{5, 1, 20, 256, 100, 2, 2.0}, Shape{16, 2, 96, 112}));
+                                         Shape{5, 1, 20, 256, 100, 2, 2.0}, Shape{16, 2, 96, 112},
+                                         Shape{9, 3, 64, 64, 0, 3}, Shape{4, 1, 20, 12, 40, 3}));
 
 /// Case A01: a window counts the token itself.
 TEST(Attention, WindowCountsTheTokenItself) {

@@ -322,10 +322,12 @@ TEST(RopeAppend, PartialRotary) {
   std::vector<int64_t> slots = {18};
   const std::vector<double> halves = {-1.984111, 1.959901, 2.462378, 4.019800, 5, 6, 7, 8};
   const std::vector<double> neighbours = {-1.142640, 1.922076, 2.959851, 4.029800, 5, 6, 7, 8};
-  for (int64_t element : {0, 1, 2})
+  for (int64_t element : {0, 1, 2, 3})
     for (int64_t split : {0, 1})
       for (int64_t interleaved : {0, 1}) {
-        const int64_t bytes = element == 0 ? 4 : 2, prefix = 8, perToken = 16 * bytes + prefix;
+        const int64_t bytes = element == 0 ? 4 : element == 3 ? 1 : 2, prefix = 8;
+        const int64_t scales = element == 3 ? 64 : 0, run = 16 * 8 * bytes + scales;
+        const int64_t perToken = 2 * run / 16 + prefix;
         LlmrtStep step{};
         step.T = 1, step.positions = positions.data(), step.slots = slots.data();
         step.blockTokens = 16, step.blockBytes = 16 * perToken;
@@ -354,17 +356,25 @@ TEST(RopeAppend, PartialRotary) {
         expectNear(q.floatVector(), want, 1e-6);
         // Slot 18: block 1, token 2.
         const uint8_t *layer = kv.data() + step.blockBytes + 16 * prefix;
-        auto read = [&](const uint8_t *p) -> float {
+        auto read = [&](const uint8_t *start, int64_t at) -> float {
+          const uint8_t *p = start + at * bytes;
+          if (element == 3) { // the scale of token 2 is behind the run
+            float scale;
+            std::memcpy(&scale, start + 16 * 8 + 4 * 2, 4);
+            return scale * static_cast<int8_t>(*p);
+          }
           uint32_t bits = 0;
           std::memcpy(&bits, p, bytes);
           if (element == 1)
             return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
           return std::bit_cast<float>(element == 2 ? bits << 16 : bits);
         };
-        const double tolerance = element == 0 ? 1e-6 : element == 1 ? 5e-4 : 4e-3;
+        const double tolerance = element == 0   ? 1e-6
+                                 : element == 1 ? 5e-4
+                                                : 4e-3; // int8: 8 / 254 at most
         for (int i = 0; i < 8; ++i) {
-          EXPECT_NEAR(read(layer + (i * 16 + 2) * bytes), want[i], tolerance * 8);
-          EXPECT_EQ(read(layer + (8 * 16 + 2 * 8 + i) * bytes), x[i]);
+          EXPECT_NEAR(read(layer, i * 16 + 2), want[i], tolerance * 8);
+          EXPECT_NEAR(read(layer + run, 2 * 8 + i), x[i], element == 3 ? 8.0 / 254 : 0);
         }
       }
 }

@@ -78,7 +78,7 @@ const Case kCases[] = {
     // KV cache
     {"KvLayerCount", "kv has 1 layers", [](auto &h) { h.kv->layers.pop_back(); }},
     {"KvHeadsZero", "kv.layers[1]", [](auto &h) { h.kv->layers[1]->kv_heads = 0; }},
-    {"KvElement", "must be f32, f16 or bf16", [](auto &h) { h.kv->layers[0]->element = fbs::ElementType::I32; }},
+    {"KvElement", "must be f32, f16, bf16 or i8", [](auto &h) { h.kv->layers[0]->element = fbs::ElementType::I32; }},
     {"KvElementUnknown", "must be f32", [](auto &h) { h.kv->layers[0]->element = fbs::ElementType(77); }},
     {"KvBytes", "kv.bytes_per_token", [](auto &h) { h.kv->bytes_per_token = 63; }},
     {"KvBytesOverflow", "kv.bytes_per_token",
