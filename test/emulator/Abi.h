@@ -20,6 +20,9 @@ struct dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
+/// Every object that build-kernels makes holds this text; the stand-in driver loads no other.
+#define SIMT_OBJECT_MARK "llmc kernels built for the SIMT emulator"
+
 namespace simt {
 
 using Where = std::source_location;

@@ -234,6 +234,8 @@ template <class... A, void (*Function)(A...)> struct Describe<Function> {
   }
 };
 } // namespace simt
+extern "C" __attribute__((used, visibility("default"))) const char simt_object_mark[] =
+    SIMT_OBJECT_MARK;
 /// One line for each kernel at the end of the host's translation unit.
 #define SIMT_KERNEL(k)                                                                             \
   extern "C" __attribute__((visibility("default"))) const simt::KernelEntry simt_kernel_##k =      \
