@@ -1,6 +1,6 @@
 // Engines and requests of the C API.
 #include "runtime/api/Handles.h"
-#include "runtime/engine/CpuEngine.h"
+#include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/StreamSink.h"
 
 #include <algorithm>
@@ -163,14 +163,15 @@ llmrt_status llmrt_engine_create(const llmrt_plan *plan, const llmrt_engine_opti
     LLMRT_RETURN_IF_ERROR(readOptions(options, read, "llmrt_engine_options"));
     if (read.kv_tokens > static_cast<uint64_t>(INT64_MAX))
       return invalidArgument("kv_tokens is " + std::to_string(read.kv_tokens));
-    CpuEngineOptions cpu;
-    cpu.threads = read.threads;
-    cpu.maxBatchedTokens = read.max_batched_tokens;
-    cpu.maxSequences = read.max_sequences;
-    cpu.blockTokens = read.block_tokens;
-    cpu.kvTokens = static_cast<int64_t>(read.kv_tokens);
-    LLMRT_ASSIGN_OR_RETURN(cpu.sampledVocabulary, plan->model->sampledVocabulary());
-    LLMRT_ASSIGN_OR_RETURN(auto made, createCpuEngine(plan->model->plan(), cpu));
+    EngineOptions chosen;
+    LLMRT_ASSIGN_OR_RETURN(chosen.device, parseDevice(read.device ? read.device : ""));
+    chosen.threads = read.threads;
+    chosen.maxBatchedTokens = read.max_batched_tokens;
+    chosen.maxSequences = read.max_sequences;
+    chosen.blockTokens = read.block_tokens;
+    chosen.kvTokens = static_cast<int64_t>(read.kv_tokens);
+    LLMRT_ASSIGN_OR_RETURN(chosen.sampledVocabulary, plan->model->sampledVocabulary());
+    LLMRT_ASSIGN_OR_RETURN(auto made, createEngine(plan->model->plan(), chosen));
     auto handle = std::make_unique<llmrt_engine>();
     handle->model = plan->model;
     handle->engine = std::move(made);

@@ -28,6 +28,15 @@ struct CpuEngineOptions {
   int64_t (*allocationCount)() = nullptr; ///< see EngineLimits
 };
 
+/// The limits that \p options ask for, but for kvBlocks. An error where the plan allows less.
+Result<EngineLimits> engineLimits(const ModelShape &shape, const CpuEngineOptions &options);
+/// The largest step within them.
+StepDims largestStep(const EngineLimits &limits, const ModelShape &shape);
+/// Blocks that \p options ask for, or those of the default, which takes up to \p room bytes; at
+/// least one.
+int64_t kvPoolBlocks(const ModelShape &shape, const CpuEngineOptions &options,
+                     const EngineLimits &limits, uint64_t room);
+
 /// An engine with a CpuExecutor.
 Result<std::unique_ptr<Engine>> createCpuEngine(std::shared_ptr<const Plan> plan,
                                                 const CpuEngineOptions &options);

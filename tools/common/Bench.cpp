@@ -1,6 +1,6 @@
 #include "tools/common/Bench.h"
 
-#include "runtime/engine/CpuEngine.h"
+#include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/Model.h"
 #include "tools/common/Inspect.h"
 #include "tools/common/Table.h"
@@ -122,7 +122,8 @@ struct Row {
 class Bench {
 public:
   Bench(const BenchOptions &options, std::shared_ptr<const Plan> plan)
-      : options_(options), plan_(std::move(plan)), prompts_(plan_->head().model()->vocab_size()) {}
+      : options_(options), plan_(std::move(plan)), prompts_(plan_->head().model()->vocab_size()),
+        onCpu_(!isForCuda(plan_->head())) {}
 
   Status run() {
     if (options_.depth + options_.newTokens > plan_->head().model()->max_context())
@@ -133,7 +134,10 @@ public:
     InspectOptions machine;
     machine.measure = options_.measure;
     machine.threads = options_.threads;
-    limits_ = machineLimits(*plan_, machine);
+    if (onCpu_)
+      limits_ = machineLimits(*plan_, machine);
+    else
+      limits_.source = "not known for this device";
     auto start = Clock::now();
     LLMRT_ASSIGN_OR_RETURN(auto engine, makeEngine(1));
     loadSeconds += secondsBetween(start, Clock::now());
@@ -144,8 +148,11 @@ public:
       LLMRT_RETURN_IF_ERROR(prefill(*engine, n));
     if (options_.newTokens > 0)
       LLMRT_RETURN_IF_ERROR(decode(*engine, 1, "decode"));
-    threads = static_cast<CpuExecutor &>(engine->executor()).threads();
-    level = static_cast<CpuExecutor &>(engine->executor()).level();
+    device = deviceName(*engine);
+    if (auto *cpu = dynamic_cast<CpuExecutor *>(&engine->executor())) {
+      threads = cpu->threads();
+      level = cpu->level();
+    }
     engine.reset(); // its threads and memory, before the next
     for (int64_t batch : options_.batches) {
       LLMRT_ASSIGN_OR_RETURN(auto batched, makeEngine(batch));
@@ -158,7 +165,8 @@ public:
   std::vector<Row> rows;
   double loadSeconds = 0;
   unsigned threads = 0;
-  CpuLevel level = CpuLevel::None;
+  CpuLevel level = CpuLevel::None; ///< None: not a CPU
+  std::string device;
   const MachineLimits &limits() const { return limits_; }
 
 private:
@@ -168,7 +176,8 @@ private:
   }
 
   Result<std::unique_ptr<Engine>> makeEngine(int64_t batch) {
-    CpuEngineOptions engine;
+    EngineOptions engine;
+    LLMRT_ASSIGN_OR_RETURN(engine.device, parseDevice(options_.device));
     engine.threads = options_.threads;
     engine.maxSequences = batch;
     engine.blockTokens = options_.blockSize;
@@ -176,7 +185,7 @@ private:
     if (engine.maxBatchedTokens == 0 && batch > 1) // all prompts in one step, where one holds them
       engine.maxBatchedTokens = std::min<int64_t>(std::max<int64_t>(512, batch * depth()),
                                                   modelShape(plan_->head()).maxTokens);
-    return createCpuEngine(plan_, engine);
+    return createEngine(plan_, engine);
   }
 
   Status prefill(Engine &engine, int64_t n) {
@@ -187,7 +196,7 @@ private:
       speeds.push_back(speed.prefill);
     }
     rows.push_back({"prefill" + std::to_string(n), "prefill " + std::to_string(n), median(speeds),
-                    predictPrefill(plan_->head(), limits_, n).tokensPerSecond});
+                    onCpu_ ? predictPrefill(plan_->head(), limits_, n).tokensPerSecond : 0});
     return Status::ok();
   }
 
@@ -208,6 +217,8 @@ private:
 
   /// A step of one token of each sequence: the linear layers once for all, attention for each.
   double decodeRoofline(int64_t batch) const {
+    if (!onCpu_)
+      return 0;
     int64_t context = depth() + options_.newTokens / 2;
     double shared = predictStep(plan_->head(), limits_, {batch, batch, 0}).seconds;
     double attention = predictStep(plan_->head(), limits_, {1, 1, context}).seconds -
@@ -219,6 +230,7 @@ private:
   const BenchOptions &options_;
   std::shared_ptr<const Plan> plan_;
   PromptSource prompts_;
+  bool onCpu_; ///< whose limits are known
   MachineLimits limits_;
 };
 
@@ -231,9 +243,11 @@ std::string fixed(double value, const char *unit = "") {
 void printTable(const Plan &plan, const Bench &bench, std::ostream &out) {
   const fbs::Model &model = *plan.head().model();
   out << model.name()->string_view() << ", " << formatBytes(double(plan.fileSize())) << ", "
-      << cpuLevelName(bench.level) << ", " << bench.threads << " thread"
-      << (bench.threads == 1 ? "" : "s") << ", loaded in " << fixed(bench.loadSeconds * 1e3, " ms")
-      << "\n\n";
+      << (bench.level == CpuLevel::None
+              ? bench.device
+              : std::string(cpuLevelName(bench.level)) + ", " + std::to_string(bench.threads) +
+                    " thread" + (bench.threads == 1 ? "" : "s"))
+      << ", loaded in " << fixed(bench.loadSeconds * 1e3, " ms") << "\n\n";
   Table table({"test", "tokens/s", "roofline", "of it"});
   for (const Row &row : bench.rows)
     table.add({row.test, fixed(row.tokensPerSecond), row.roofline > 0 ? fixed(row.roofline) : "-",
@@ -248,8 +262,11 @@ void printJson(const Plan &plan, const Bench &bench, std::ostream &out) {
   json["load_s"] = bench.loadSeconds;
   for (const Row &row : bench.rows)
     json[row.key] = row.tokensPerSecond;
-  json["threads"] = bench.threads;
-  json["cpu_level"] = cpuLevelName(bench.level);
+  json["device"] = bench.device;
+  if (bench.level != CpuLevel::None) {
+    json["threads"] = bench.threads;
+    json["cpu_level"] = cpuLevelName(bench.level);
+  }
   auto &roofline = json["roofline"] = nlohmann::ordered_json::object();
   roofline["source"] = bench.limits().source;
   for (const Row &row : bench.rows)

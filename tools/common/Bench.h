@@ -17,6 +17,7 @@ struct BenchOptions {
   int64_t repetitions = 0;           ///< of each test, the median counts; 0: 3 for prompts up to
                                      ///< 128 tokens, 2 for longer ones, 1 for decoding
   unsigned threads = 0;
+  std::string device; ///< "cpu", "cuda", "cuda:N"; empty: what the plan is for
   int64_t maxBatchedTokens = 0;
   int64_t blockSize = 0;
   bool measure = false; ///< the roofline of this machine, measured, instead of defaults

@@ -49,6 +49,15 @@ void addMachineFlags(CLI::App &command, unsigned &threads) {
       ->group("Machine");
 }
 
+void addDeviceFlag(CLI::App &command, std::string &device) {
+  command
+      .add_option("--device", device,
+                  "cpu, cuda, or cuda:N among the GPUs that CUDA_VISIBLE_DEVICES leaves; default: "
+                  "what the plan's code is for")
+      ->type_name("DEVICE")
+      ->group("Machine");
+}
+
 void addStepFlags(CLI::App &command, int64_t &batchedTokens, int64_t &blockSize) {
   command
       .add_option("--max-num-batched-tokens", batchedTokens,
@@ -162,6 +171,7 @@ CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status) {
       ->capture_default_str()
       ->group("Sampling");
 
+  addDeviceFlag(*run, o->device);
   addMachineFlags(*run, o->threads);
   addStepFlags(*run, o->maxBatchedTokens, o->blockSize);
   run->add_option("--activations", o->activations,
@@ -210,6 +220,7 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
       ->check(tokens)
       ->type_name("N")
       ->group("Tests");
+  addDeviceFlag(*bench, o->device);
   addMachineFlags(*bench, o->threads);
   addStepFlags(*bench, o->maxBatchedTokens, o->blockSize);
   bench

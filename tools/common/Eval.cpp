@@ -1,6 +1,6 @@
 #include "tools/common/Eval.h"
 
-#include "runtime/engine/CpuEngine.h"
+#include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/Model.h"
 #include "tools/common/EvalStatistics.h"
 #include "tools/common/JsonWriter.h"
@@ -81,13 +81,13 @@ private:
 
 Result<std::unique_ptr<Engine>> makeEngine(const Model &model, int64_t window,
                                            const EvalOptions &options) {
-  CpuEngineOptions engine;
+  EngineOptions engine;
   engine.threads = options.threads;
   engine.promptLogits = true;
   engine.kvTokens = window;
   ModelShape shape = modelShape(model.plan()->head());
   engine.maxBatchedTokens = std::min({options.chunk, window, shape.maxTokens, shape.maxRows});
-  return createCpuEngine(model.plan(), engine);
+  return createEngine(model.plan(), engine);
 }
 
 Status addWindow(Engine &engine, std::span<const int32_t> window, RequestListener &listener) {

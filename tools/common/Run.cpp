@@ -1,6 +1,6 @@
 #include "tools/common/Run.h"
 
-#include "runtime/engine/CpuEngine.h"
+#include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/Model.h"
 #include "runtime/engine/StreamSink.h"
 #include "tools/common/Npy.h"
@@ -129,7 +129,7 @@ nlohmann::ordered_json logprobsJson(const std::vector<SampledToken> &tokens) {
 }
 
 void printJson(const std::vector<int32_t> &prompt, const RunListener &listener, bool hasText,
-               const Timings &t, unsigned threads, CpuLevel level, std::ostream &out) {
+               const Timings &t, Engine &engine, std::ostream &out) {
   int64_t n = static_cast<int64_t>(listener.ids.size());
   nlohmann::ordered_json json;
   json["prompt_ids"] = prompt;
@@ -144,9 +144,12 @@ void printJson(const std::vector<int32_t> &prompt, const RunListener &listener, 
       {"prefill_tokens_per_s", perSecond(int64_t(prompt.size()), t.prefill)},
       {"decode_tokens_per_s", perSecond(n - 1, t.decode)},
       {"total_ms", milliseconds(t.load + t.prefill + t.decode)},
-      {"threads", threads},
-      {"cpu_level", cpuLevelName(level)},
+      {"device", deviceName(engine)},
   };
+  if (auto *cpu = dynamic_cast<CpuExecutor *>(&engine.executor())) {
+    json["timings"]["threads"] = cpu->threads();
+    json["timings"]["cpu_level"] = cpuLevelName(cpu->level());
+  }
   out << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
 }
 
@@ -171,13 +174,14 @@ Status run(const std::string &path, const RunOptions &options, std::ostream &out
   LLMRT_RETURN_IF_ERROR(checkActivations(plan, options.activations));
   LLMRT_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, promptOf(*model, options));
 
-  CpuEngineOptions engineOptions;
+  EngineOptions engineOptions;
+  LLMRT_ASSIGN_OR_RETURN(engineOptions.device, parseDevice(options.device));
   engineOptions.threads = options.threads;
   engineOptions.maxBatchedTokens = options.maxBatchedTokens;
   engineOptions.blockTokens = options.blockSize;
   engineOptions.promptLogits = !options.logitsOut.empty();
   LLMRT_ASSIGN_OR_RETURN(engineOptions.sampledVocabulary, model->sampledVocabulary());
-  LLMRT_ASSIGN_OR_RETURN(auto engine, createCpuEngine(model->plan(), engineOptions));
+  LLMRT_ASSIGN_OR_RETURN(auto engine, createEngine(model->plan(), engineOptions));
 
   bool hasText = model->hasTokenizer();
   RunListener listener(options.json ? nullptr : &out, !hasText);
@@ -211,9 +215,8 @@ Status run(const std::string &path, const RunOptions &options, std::ostream &out
   timings.decode = listener.last - listener.first;
   if (!options.logitsOut.empty())
     LLMRT_RETURN_IF_ERROR(listener.logits.commit());
-  auto &executor = static_cast<CpuExecutor &>(engine->executor());
   if (options.json)
-    printJson(prompt, listener, hasText, timings, executor.threads(), executor.level(), out);
+    printJson(prompt, listener, hasText, timings, *engine, out);
   else
     printSpeeds(plan.head().model()->name()->str(), prompt.size(), listener, timings, err);
   if (!out.good())

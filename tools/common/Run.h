@@ -31,6 +31,7 @@ struct RunOptions {
   std::string logitsOut; ///< a .npy file for the logits of every prompt position
 
   unsigned threads = 0;
+  std::string device; ///< "cpu", "cuda", "cuda:N"; empty: what the plan is for
   int64_t maxBatchedTokens = 0;
   int64_t blockSize = 0;
   std::string activations; ///< "f32", "int8": what the plan must have been compiled with

@@ -67,10 +67,10 @@ std::string Driver::describe(CUresult error) const {
   return text ? out + " (" + text + ")" : out;
 }
 
-Status Driver::check(CUresult result, const std::string &what) const {
+Status Driver::check(CUresult result, std::string_view what) const {
   if (result == CUDA_SUCCESS)
     return Status::ok();
-  std::string message = what + ": " + describe(result);
+  std::string message = std::string(what) + ": " + describe(result);
   return result == CUDA_ERROR_OUT_OF_MEMORY ? resourceExhausted(std::move(message))
                                             : internalError(std::move(message));
 }

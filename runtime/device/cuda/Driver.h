@@ -6,6 +6,7 @@
 #include "runtime/support/Status.h"
 
 #include <string>
+#include <string_view>
 
 namespace llmrt::cuda {
 
@@ -22,7 +23,7 @@ struct Driver {
   /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string describe(CUresult error) const;
   /// Ok, or a failure that names \p what: ResourceExhausted where memory is short.
-  Status check(CUresult result, const std::string &what) const;
+  Status check(CUresult result, std::string_view what) const;
 };
 
 } // namespace llmrt::cuda

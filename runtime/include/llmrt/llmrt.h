@@ -139,6 +139,7 @@ typedef struct llmrt_engine_options {
   uint32_t block_tokens;      /* tokens a KV block, a multiple of 16; default the plan's */
   uint64_t kv_tokens;         /* tokens of the KV pool; default the context for each sequence, as
                                  far as half the available memory goes. Taken as it is used */
+  const char *device;         /* "cpu", "cuda", "cuda:1"; default what the plan's code is for */
 } llmrt_engine_options;
 
 LLMRT_API llmrt_status llmrt_engine_create(const llmrt_plan *plan,

@@ -54,9 +54,7 @@ size_t reportsPrinted = 0;
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-Stream &streamOf(CUstream s) {
-  return s ? *reinterpret_cast<Stream *>(s) : nullStream();
-}
+Stream &streamOf(CUstream s) { return s ? *reinterpret_cast<Stream *>(s) : nullStream(); }
 
 std::vector<std::string> split(const std::string &text) {
   std::vector<std::string> parts;
@@ -331,6 +329,17 @@ CUresult MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stre
     return CUDA_ERROR_INVALID_VALUE;
   return enqueue(streamOf(stream), [=] {
     std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  Lock lock(mutex);
+  if (!onDevice(from, bytes) || !onDevice(to, bytes))
+    return CUDA_ERROR_INVALID_VALUE;
+  return enqueue(streamOf(stream), [=] {
+    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    simt::markInitialised(reinterpret_cast<void *>(to), bytes);
     return CUDA_SUCCESS;
   });
 }

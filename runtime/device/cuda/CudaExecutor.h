@@ -1,0 +1,95 @@
+//===- CudaExecutor.h - runs a plan's CUDA kernels --------------------------===//
+//
+// Weights, arena, workspace, KV pool and the step's arrays lie on the device. A step is one copy
+// there, the commands in one stream, one copy of the logits back, and one wait at its end. Steps
+// of decoding alone replay a graph that was captured for the next larger number of sequences and
+// of pieces of context: the kernels take the step's own sizes from its arrays.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_DEVICE_CUDA_CUDAEXECUTOR_H
+#define LLMRT_DEVICE_CUDA_CUDAEXECUTOR_H
+
+#include "runtime/device/StepExecutor.h"
+#include "runtime/device/cuda/Program.h"
+#include "runtime/device/cuda/StepUpload.h"
+
+#include <memory>
+#include <vector>
+
+namespace llmrt {
+
+struct CudaExecutorOptions {
+  int device = 0; ///< among those that CUDA_VISIBLE_DEVICES leaves
+  /// The largest step that will be asked for, within the plan's limits.
+  StepDims largest;
+  bool graphs = true;
+};
+
+class CudaExecutor final : public StepExecutor {
+public:
+  /// Opens the device, loads code and weights. Unsupported: no driver, no device, no code for it;
+  /// ResourceExhausted: its memory does not suffice; the message has the numbers.
+  static Result<std::unique_ptr<CudaExecutor>> create(std::shared_ptr<const Plan> plan,
+                                                      const CudaExecutorOptions &options);
+  ~CudaExecutor() override;
+
+  const ModelShape &shape() const override { return shape_; }
+  Status createKvPool(int64_t blocks, int64_t blockTokens) override;
+  void clearKvBlock(int32_t block) override;
+  Status copyKvBlock(int32_t from, int32_t to) override;
+  uint64_t kvBlockBytes() const override { return blockBytes_; }
+  Status saveKvBlock(int32_t block, uint8_t *host) override;
+  Status loadKvBlock(int32_t block, const uint8_t *host) override;
+  Status execute(LlmrtStep &step) override;
+  const float *logits() const override {
+    return reinterpret_cast<const float *>(hostLogits_.data());
+  }
+
+  /// Bytes that a KV pool may have now.
+  Result<uint64_t> kvRoom() const;
+  const std::string &deviceName() const { return device_->name(); }
+  const std::string &architecture() const { return program_->architecture(); }
+  /// Steps that replayed a graph, and all steps, so far.
+  uint64_t graphSteps() const { return graphSteps_; }
+  uint64_t steps() const { return steps_; }
+
+private:
+  struct DecodeGraph {
+    int64_t sequences, pieces; ///< it serves up to that many
+    cuda::GraphExecOwner exec;
+    cuda::CUdeviceptr logits;
+  };
+
+  CudaExecutor() = default;
+  Status prepare(const CudaExecutorOptions &options);
+  Status checkMemory(uint64_t needed, const std::string &parts) const;
+  /// A graph for each power of two of sequences and of pieces of context.
+  Status captureGraphs();
+  cuda::CUdeviceptr kvBlock(int32_t block) const {
+    return kv_.address() + uint64_t(block) * blockBytes_;
+  }
+  const DecodeGraph *graphFor(const cuda::LaunchShape &shape) const;
+
+  // In this order: what is below goes before the device's context does.
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<cuda::Device> device_;
+  cuda::StreamOwner stream_;
+  std::unique_ptr<cuda::Program> program_;
+  cuda::WeightMemory weights_;
+  cuda::DeviceBuffer arena_, scratch_, kv_;
+  cuda::PinnedBuffer hostLogits_;
+  cuda::StepUpload upload_;
+  std::vector<DecodeGraph> graphs_;
+
+  ModelShape shape_;
+  StepDims largest_;
+  int64_t blockTokens_ = 0;
+  uint64_t blockBytes_ = 0;
+  bool useGraphs_ = true, blocking_ = false;
+  Status failure_; ///< a device that failed once answers nothing else
+  uint64_t graphSteps_ = 0, steps_ = 0;
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_DEVICE_CUDA_CUDAEXECUTOR_H

@@ -1,0 +1,75 @@
+#include "runtime/device/cuda/StepUpload.h"
+
+#include <cstring>
+
+namespace llmrt::cuda {
+namespace {
+
+constexpr size_t arrayAlignment = 16;
+
+size_t aligned(size_t bytes) {
+  return (bytes + arrayAlignment - 1) / arrayAlignment * arrayAlignment;
+}
+
+} // namespace
+
+Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, int64_t maxBlocks) {
+  size_t bytes = aligned(sizeof(LlmrtCudaStep));
+  auto add = [&](int64_t count, size_t size) { bytes += aligned(size_t(count) * size); };
+  add(d.T, 4); // tokens
+  add(d.T, 4); // positions
+  add(d.S + 1, 4);
+  add(d.S, 4);
+  add(d.S * maxBlocks, 4);
+  add(d.T, 8); // slots
+  add(d.R, 4);
+  for (int i = 0; i < 3; ++i) // tiles
+    add(d.Q, 4);
+  StepUpload upload;
+  LLMRT_ASSIGN_OR_RETURN(upload.device_,
+                         DeviceBuffer::allocate(driver, bytes, "the step's arrays"));
+  LLMRT_ASSIGN_OR_RETURN(upload.host_, PinnedBuffer::allocate(driver, bytes, "the step's arrays"));
+  return upload;
+}
+
+Status StepUpload::enqueue(const Driver &driver, CUstream stream, const LlmrtStep &step,
+                           CUdeviceptr kv, int64_t blockTokens, int64_t blockBytes) {
+  size_t used = aligned(sizeof(LlmrtCudaStep));
+  bool fits = true;
+  auto put = [&]<typename T>(const T *array, int64_t count) -> const T * {
+    size_t bytes = size_t(count) * sizeof(T), at = used;
+    used += aligned(bytes);
+    fits &= used <= host_.bytes();
+    if (!fits)
+      return nullptr;
+    std::memcpy(host_.data() + at, array, bytes);
+    return static_cast<const T *>(device_.pointer(at));
+  };
+  LlmrtCudaStep s{};
+  s.T = step.T;
+  s.S = step.S;
+  s.R = step.R;
+  s.Q = step.Q;
+  s.tokens = put(step.tokens, step.T);
+  s.positions = put(step.positions, step.T);
+  s.queryStart = put(step.queryStart, step.S + 1);
+  s.contextLen = put(step.contextLen, step.S);
+  s.blockTable = put(step.blockTable, step.S * step.maxBlocks);
+  s.maxBlocks = step.maxBlocks;
+  static_assert(sizeof(long long) == sizeof(int64_t));
+  s.slots = reinterpret_cast<const long long *>(put(step.slots, step.T));
+  s.logitRows = put(step.logitRows, step.R);
+  s.tileSeq = put(step.tileSeq, step.Q);
+  s.tileStart = put(step.tileStart, step.Q);
+  s.tileCount = put(step.tileCount, step.Q);
+  s.kv = reinterpret_cast<unsigned char *>(kv);
+  s.blockTokens = blockTokens;
+  s.blockBytes = blockBytes;
+  if (!fits)
+    return internalError("a step larger than the executor was made for");
+  std::memcpy(host_.data(), &s, sizeof s);
+  return driver.check(driver.MemcpyHtoDAsync(device_.address(), host_.data(), used, stream),
+                      "copying the step to the device");
+}
+
+} // namespace llmrt::cuda

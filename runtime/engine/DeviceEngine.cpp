@@ -1,0 +1,77 @@
+#include "runtime/engine/DeviceEngine.h"
+
+#include "runtime/device/cuda/CudaExecutor.h"
+
+#include <charconv>
+
+namespace llmrt {
+namespace {
+
+/// The share of a device's free memory that the KV cache takes by default.
+constexpr uint64_t kvPercent = 90;
+
+Result<std::unique_ptr<Engine>> createCudaEngine(std::shared_ptr<const Plan> plan,
+                                                 const EngineOptions &options) {
+  ModelShape shape = modelShape(plan->head());
+  LLMRT_ASSIGN_OR_RETURN(EngineLimits limits, engineLimits(shape, options));
+  CudaExecutorOptions device;
+  device.device = options.device.ordinal;
+  device.largest = largestStep(limits, shape);
+  LLMRT_ASSIGN_OR_RETURN(auto executor, CudaExecutor::create(std::move(plan), device));
+  LLMRT_ASSIGN_OR_RETURN(uint64_t room, executor->kvRoom());
+  limits.kvBlocks = kvPoolBlocks(shape, options, limits, room / 100 * kvPercent);
+  return Engine::create(std::move(executor), limits);
+}
+
+} // namespace
+
+bool isForCuda(const fbs::Plan &plan) {
+  for (const fbs::Kernel *kernel : *plan.kernels())
+    if (kernel->target() == fbs::Target::Cuda)
+      return true;
+  return false;
+}
+
+Result<DeviceChoice> parseDevice(std::string_view text) {
+  DeviceChoice choice;
+  if (text.empty())
+    return choice;
+  if (text == "cpu") {
+    choice.kind = DeviceChoice::Kind::Cpu;
+    return choice;
+  }
+  choice.kind = DeviceChoice::Kind::Cuda;
+  if (text == "cuda")
+    return choice;
+  if (text.starts_with("cuda:")) {
+    std::string_view number = text.substr(5);
+    auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), choice.ordinal);
+    if (error == std::errc() && end == number.data() + number.size() && choice.ordinal >= 0)
+      return choice;
+  }
+  return invalidArgument("'" + std::string(text) +
+                         "' is no device; there are cpu, cuda and cuda:N (N counts from 0)");
+}
+
+Result<std::unique_ptr<Engine>> createEngine(std::shared_ptr<const Plan> plan,
+                                             const EngineOptions &options) {
+  bool cuda = isForCuda(plan->head());
+  using Kind = DeviceChoice::Kind;
+  if (options.device.kind == Kind::Cuda && !cuda)
+    return unsupported(plan->name() + ": the plan has code for CPUs only; compile the model with "
+                                      "--target cuda");
+  if (options.device.kind == Kind::Cpu && cuda)
+    return unsupported(plan->name() + ": the plan has code for CUDA only; compile the model with "
+                                      "--target cpu");
+  if (cuda)
+    return createCudaEngine(std::move(plan), options);
+  return createCpuEngine(std::move(plan), options);
+}
+
+std::string deviceName(Engine &engine) {
+  auto *cuda = dynamic_cast<CudaExecutor *>(&engine.executor());
+  return cuda ? cuda->deviceName() : "cpu";
+}
+
+} // namespace llmrt
