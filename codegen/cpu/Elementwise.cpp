@@ -13,18 +13,20 @@ using namespace mlir;
 
 namespace {
 
-/// An operator: activation(a), then times or plus b where there is one.
+/// An operator: activation(a), then times or plus b where there is one. With the constant `scale`,
+/// isScale is a * scale and isSoftcap scale * tanh(a / scale).
 struct ElementwiseOp {
   StringRef name;
   int64_t activation;
   enum { None, Add, Mul } second;
-  bool isScale = false;
+  bool isScale = false, isSoftcap = false;
 };
 using kernel::kGelu, kernel::kGeluTanh, kernel::kNone, kernel::kRelu, kernel::kSilu;
 constexpr ElementwiseOp kOps[] = {
     {"add", kNone, ElementwiseOp::Add},
     {"mul", kNone, ElementwiseOp::Mul},
     {"scale", kNone, ElementwiseOp::None, true},
+    {"softcap", kNone, ElementwiseOp::None, false, true},
     {"relu", kRelu, ElementwiseOp::None},
     {"silu", kSilu, ElementwiseOp::None},
     {"gelu", kGelu, ElementwiseOp::None},
@@ -41,7 +43,7 @@ const ElementwiseOp *findOp(StringRef name) {
 }
 
 constexpr int64_t kLanes = 16;
-constexpr StringLiteral kActivate = "llmc_activate";
+constexpr StringLiteral kActivate = "llmc_activate", kTanh = "llmc_tanh";
 
 /// Builds the body of one kernel; every value of sixteen lanes is a vector<16xf32>.
 class BodyBuilder {
@@ -103,6 +105,11 @@ private:
   Value maskedLoad(Value from, Value mask, Value zeros) {
     return LLVM::MaskedLoadOp::create(b, loc, lanes, from, mask, zeros, b.getI32IntegerAttr(4));
   }
+  /// The constant `scale` in every lane.
+  Value splat() {
+    return arith::ConstantOp::create(b, loc,
+                                     DenseElementsAttr::get(lanes, static_cast<float>(factor)));
+  }
   Value apply(Value x, Value z) {
     if (op.activation != kNone) {
       LLVM::StoreOp::create(b, loc, x, lanesInMemory, 64);
@@ -110,11 +117,14 @@ private:
                            ValueRange{lanesInMemory, integer(op.activation)});
       x = LLVM::LoadOp::create(b, loc, lanes, lanesInMemory, 64);
     }
-    if (op.isScale)
-      x = arith::MulFOp::create(
-          b, loc, x,
-          arith::ConstantOp::create(b, loc,
-                                    DenseElementsAttr::get(lanes, static_cast<float>(factor))));
+    if (op.isSoftcap) {
+      x = arith::DivFOp::create(b, loc, x, splat());
+      LLVM::StoreOp::create(b, loc, x, lanesInMemory, 64);
+      LLVM::CallOp::create(b, loc, TypeRange{}, kTanh, ValueRange{lanesInMemory});
+      x = LLVM::LoadOp::create(b, loc, lanes, lanesInMemory, 64);
+    }
+    if (op.isScale || op.isSoftcap)
+      x = arith::MulFOp::create(b, loc, x, splat());
     if (op.second == ElementwiseOp::Add)
       return arith::AddFOp::create(b, loc, x, z);
     if (op.second == ElementwiseOp::Mul)
@@ -152,12 +162,17 @@ void llmc::buildElementwiseBody(ModuleOp module, LLVM::LLVMFuncOp function,
                                 const KernelSpec &spec) {
   KernelConstants constants(spec);
   const ElementwiseOp &op = *findOp(constants.text("op"));
-  if (op.activation != kNone && !module.lookupSymbol(kActivate)) {
-    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-    LLVM::LLVMFuncOp::create(b, module.getLoc(), kActivate,
-                             LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                                         {pointer, b.getI64Type()}));
-  }
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  auto declare = [&](StringRef name, ArrayRef<Type> parameters) {
+    if (!module.lookupSymbol(name))
+      LLVM::LLVMFuncOp::create(
+          b, module.getLoc(), name,
+          LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), parameters));
+  };
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  if (op.activation != kNone)
+    declare(kActivate, {pointer, b.getI64Type()});
+  if (op.isSoftcap)
+    declare(kTanh, {pointer});
   BodyBuilder(function, op, constants.real("scale")).build(constants.integer("d"));
 }

@@ -103,6 +103,7 @@ void checkAttention(Checker &c) {
             "kv_heads must divide heads");
   c.range("kv_element", kF32, kI8);
   c.range("window", 0, INT32_MAX);
+  c.flag("alibi");
 }
 
 void checkRopeAppend(Checker &c) {
@@ -134,6 +135,7 @@ void checkKind(Checker &c, llvm::StringRef kind) {
     return checkNorm(c);
   if (kind == "embed") {
     c.positive("d");
+    c.range("positions", 0, INT32_MAX);
     return c.weight();
   }
   if (kind == "gather_rows")

@@ -125,6 +125,8 @@ void attention(const AttentionShape &s, const float *q, const float *k, const fl
         sum *= s.scale;
         if (s.softcap > 0)
           sum = softcap(sum, s.softcap);
+        if (s.slopes) // zero or negative: a key at the query's position or before it
+          sum -= s.slopes[h] * static_cast<float>(t - j);
         scores[j] = sum;
         largest = std::max(largest, sum);
       }

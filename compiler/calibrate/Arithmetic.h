@@ -27,8 +27,9 @@ void layerNorm(const float *x, uint64_t rows, uint64_t size, const float *w, con
 
 struct AttentionShape {
   uint64_t tokens, heads, kvHeads, keySize, valueSize;
-  uint64_t window;      ///< keys that a query sees; 0: all before it
-  float scale, softcap; ///< softcap 0: none
+  uint64_t window;               ///< keys that a query sees; 0: all before it
+  float scale, softcap;          ///< softcap 0: none
+  const float *slopes = nullptr; ///< of ALiBi, [heads]; null: none
 };
 /// Causal attention of one sequence from its start: q [tokens, heads * keySize], k and v likewise
 /// with kvHeads, y [tokens, heads * valueSize].

@@ -95,6 +95,13 @@ Status Run::embedding(llm::EmbeddingOp op) {
   LLMRT_ASSIGN_OR_RETURN(WeightView table, options.readable(op.getTable()));
   Rows &result = make(op.getResult());
   const uint64_t size = table.columnCount();
+  if (auto ids = dyn_cast<BlockArgument>(op.getTokens()); ids && ids.getArgNumber() == 1) {
+    for (uint64_t t = 0; t != tokens; ++t) { // a table of positions
+      const uint64_t place = std::min(t, table.rowCount() - 1);
+      LLMRT_RETURN_IF_ERROR(table.readRows(place, place + 1, result.data() + t * size));
+    }
+    return Status::ok();
+  }
   // SplitMix64 (Steele et al., 2014): the same ids everywhere.
   uint64_t state = 1;
   for (uint64_t t = 0; t != tokens; ++t) {
@@ -222,9 +229,15 @@ Status Run::attention(llm::AttentionOp op) {
                                   static_cast<uint64_t>(type.getValueSize()),
                                   op.getWindow().value_or(0),
                                   static_cast<float>(op.getScale().convertToDouble()),
-                                  0.0f};
+                                  0.0f,
+                                  nullptr};
   if (op.getSoftcap())
     shape.softcap = static_cast<float>(op.getSoftcap()->convertToDouble());
+  Rows slopes;
+  if (op.getAlibi()) {
+    LLMRT_ASSIGN_OR_RETURN(slopes, small(op.getAlibi()));
+    shape.slopes = slopes.data();
+  }
   Rows &y = make(op.getResult());
   calibrate::attention(shape, of(op.getQuery()).data(), cache.keys.data(), cache.values.data(),
                        y.data());

@@ -67,9 +67,14 @@ Status llmc::limitContext(ModuleOp module, int64_t maxModelLen) {
   NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(llm::kModelAttr));
   auto known = dyn_cast_or_null<IntegerAttr>(entries.get("max_context"));
   int64_t limit = known ? known.getInt() : 0;
-  // A graph with tables of cosines and sines ends where they end, whatever a configuration says.
+  // A graph with tables of cosines and sines, or a table of positions, ends where they end,
+  // whatever a configuration says.
   int64_t tables = INT64_MAX;
   module.walk([&](llm::RopeGatherOp op) { tables = std::min(tables, llm::dim(op.getCos(), 0)); });
+  module.walk([&](llm::EmbeddingOp op) {
+    if (auto ids = dyn_cast<BlockArgument>(op.getTokens()); ids && ids.getArgNumber() == 1)
+      tables = std::min(tables, llm::dim(op.getTable(), 0));
+  });
   if (limit > 0)
     limit = std::min(limit, tables);
   else if (tables != INT64_MAX)
@@ -117,10 +122,12 @@ Result<ImportedModel> llmc::importModel(const CompileOptions &options, MLIRConte
     result.module = parseSourceFile<ModuleOp>(options.model, &context);
     break;
   case ModelKind::Gguf:
-    result.module = importGguf(options.model, &context, ownText);
+    result.module =
+        importGguf(options.model, &context, ownText, static_cast<uint64_t>(options.maxModelLen));
     break;
   case ModelKind::HuggingFace:
-    result.module = importHuggingFace(options.model, &context, ownText);
+    result.module = importHuggingFace(options.model, &context, ownText,
+                                      static_cast<uint64_t>(options.maxModelLen));
     break;
   }
   if (!result.module)

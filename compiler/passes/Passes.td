@@ -68,6 +68,23 @@ def FuseRopeAppendPass : Pass<"llmc-fuse-rope-append", "::mlir::ModuleOp"> {
   let dependentDialects = ["::llmc::llm::LlmDialect"];
 }
 
+def SplitColumnsPass : Pass<"llmc-split-columns", "::mlir::ModuleOp"> {
+  let summary = "A projection of its own for columns that no kernel reads where they stand";
+  let description = [{
+    Always part of the pipeline. Checkpoints and graphs join projections (gate and up, Q with a latent K and V)
+    whose parts go different ways. `llm.rope_append` reads Q, K and V side by side; for every other reader the
+    projection of those columns is one of some rows of the weight.
+
+    ```mlir
+    %y = llm.linear %x, %w   %g = llm.columns %y from 0   %u = llm.columns %y from 128   %z = llm.glu silu %g, %u
+    // becomes
+    %wg = llm.weight_rows %w from 0      %g = llm.linear %x, %wg
+    %wu = llm.weight_rows %w from 128    %u = llm.linear %x, %wu   %z = llm.glu silu %g, %u
+    ```
+  }];
+  let dependentDialects = ["::llmc::llm::LlmDialect"];
+}
+
 def HoistGatherRowsPass : Pass<"llmc-hoist-gather-rows", "::mlir::ModuleOp"> {
   let summary = "Computes only the rows whose logits are wanted";
   let description = [{

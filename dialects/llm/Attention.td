@@ -66,7 +66,8 @@ def Llm_AttentionOp : Llm_Op<"attention", [Pure]> {
     q is [T, heads * keySize], the result [T, heads * valueSize]; query head h reads KV head
     h / (heads / kvHeads). A query at position p sees the keys of its own sequence at positions
     (p - window, p], all up to p without `window`. scores = q k^T * scale, then softcap * tanh(scores /
-    softcap) where given, then softmax. A query that sees no key gives zeros.
+    softcap) where given, + alibi[h] * (j - p) for key position j where slopes [heads] are given (Press et
+    al., 2022), then softmax. A query that sees no key gives zeros.
 
     `key_tile` and `query_tile` are set by `llmc-tile-attention`: keys of one softmax step (a constant
     of the plan, part of what the result's bits are) and queries handled together (which is not).
@@ -76,11 +77,19 @@ def Llm_AttentionOp : Llm_Op<"attention", [Pure]> {
          : tensor<?x576xf32>, !llm.kv<3 x 64 x 64 x f32> -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llm_Rows:$query, Llm_KvType:$cache, I64Attr:$heads, F64Attr:$scale,
-                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
-                       OptionalAttr<I64Attr>:$key_tile, OptionalAttr<I64Attr>:$query_tile);
+  let arguments = (ins Llm_Rows:$query, Llm_KvType:$cache, Optional<Llm_WeightTensor>:$alibi,
+                       I64Attr:$heads, F64Attr:$scale, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$softcap, OptionalAttr<I64Attr>:$key_tile,
+                       OptionalAttr<I64Attr>:$query_tile);
   let results = (outs Llm_Rows:$result);
-  let assemblyFormat = "$query `,` $cache attr-dict `:` type($query) `,` type($cache) `->` type($result)";
+  let assemblyFormat = [{
+    $query `,` $cache (`alibi` `(` $alibi^ `)`)? attr-dict `:` type($query) `,` type($cache)
+    (`alibi` type($alibi)^)? `->` type($result)
+  }];
+  // No window, no cap, not tiled.
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query,
+                                 "::mlir::Value":$cache, "::mlir::Value":$alibi, "int64_t":$heads,
+                                 "double":$scale)>];
   let hasVerifier = 1;
 }
 

@@ -1,6 +1,7 @@
 //===- AttentionOps.cpp - verifiers of RoPE, the KV cache and attention -------===//
 
 #include "dialects/llm/LlmDialect.h"
+#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace llmc::llm;
@@ -99,6 +100,13 @@ LogicalResult RopeAppendOp::verify() {
   return success();
 }
 
+void AttentionOp::build(OpBuilder &builder, OperationState &state, Type type, Value query,
+                        Value cache, Value alibi, int64_t heads, double scale) {
+  build(builder, state, type, query, cache, alibi, builder.getI64IntegerAttr(heads),
+        builder.getF64FloatAttr(scale), /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(),
+        /*key_tile=*/IntegerAttr(), /*query_tile=*/IntegerAttr());
+}
+
 LogicalResult AttentionOp::verify() {
   KvType kv = getCache().getType();
   int64_t heads = getHeads();
@@ -110,6 +118,9 @@ LogicalResult AttentionOp::verify() {
     return failure();
   if (!getScale().isFinite())
     return emitOpError() << "scale must be finite";
+  if (getAlibi() && (tensorType(getAlibi()).getRank() != 1 || dim(getAlibi(), 0) != heads))
+    return emitOpError() << "alibi must be tensor<" << heads << "xf32>, got "
+                         << getAlibi().getType();
   if (getWindow() && static_cast<int64_t>(*getWindow()) < 1)
     return emitOpError() << "window must be at least 1";
   if (getSoftcap() && !(getSoftcap()->convertToDouble() > 0))

@@ -37,7 +37,8 @@ public:
     std::string_view kind = kernel_.kind()->string_view();
     Per m = get("rows").get() == 1 ? Per::LogitRow : Per::Token;
     if (kind == "embed") {
-      add(Per::Nothing, packed(plan_.model()->vocab_size(), get("d")));
+      add(Per::Nothing,
+          packed(has("positions") ? get("positions") : plan_.model()->vocab_size(), get("d")));
       add(Per::Token, floats(get("d")));
       tasks_ = row(Per::Token, 1);
     } else if (kind == "rope_angles") {
@@ -70,6 +71,8 @@ public:
       ropeAppend();
     } else if (kind == "attention") {
       add(Per::Token, floats(get("heads") * get("key_size")));
+      if (has("alibi"))
+        add(Per::Nothing, floats(get("heads")));
       add(Per::Token, floats(get("heads") * get("value_size")));
       tasks_ = fbs::Affine(0, 0, 0, 0, amount(get("kv_heads")));
     } else if (kind == "elementwise") {

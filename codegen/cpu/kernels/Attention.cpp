@@ -23,6 +23,7 @@ struct Attention {
   float *y;
   int64_t heads, kvHeads, keySize, valueSize, window, element, prefixBytes;
   float scale, softcap;
+  const float *slopes; ///< of ALiBi, [heads]; null: none
   AttentionScratch layout;
   float *scratch;
   SoftmaxState state;
@@ -86,10 +87,18 @@ struct Attention {
     scoreRows<Rows, Prefetch>(state, row, pointers, tile, keySize);
   }
 
-  /// \p count (1 to 4) rows from \p row on, all of which see the keys [lo, hi) of the tile.
+  KERNEL_LAMBDA PositionBias bias(int64_t row, int64_t start, int64_t head, int64_t base) const {
+    if (!slopes)
+      return {0.0f, 0};
+    const int64_t token = start + row / group();
+    return {slopes[head * group() + row % group()], base - step->positions[token]};
+  }
+
+  /// \p count (1 to 4) rows from \p row on, all of which see the keys [lo, hi) of the tile, whose
+  /// first key is at position \p base.
   template <bool Prefetch>
   KERNEL_LAMBDA void attend(int64_t row, int64_t count, int64_t start, int64_t head,
-                            const KeyTile &tile, int64_t lo, int64_t hi) const {
+                            const KeyTile &tile, int64_t base, int64_t lo, int64_t hi) const {
     if (count == 4)
       score<4, Prefetch>(row, start, head, tile);
     else if (count == 3)
@@ -99,7 +108,8 @@ struct Attention {
     else
       score<1, Prefetch>(row, start, head, tile);
     for (int64_t r = 0; r < count; ++r)
-      softmaxRow(state, row + r, tile, lo, hi, scale, softcap);
+      softmaxRow(state, row + r, tile, lo, hi, scale, softcap, slopes != nullptr,
+                 bias(row + r, start, head, base));
     if (count == 4)
       valueRows<4, Prefetch>(state, row, tile, lo, hi);
     else if (count == 3)
@@ -161,7 +171,7 @@ struct Attention {
         continue;
       }
       const int64_t together = smaller(same, 4);
-      attend<Prefetch>(row, together, start, head, tile, rowLo, rowHi);
+      attend<Prefetch>(row, together, start, head, tile, base, rowLo, rowHi);
       row += together;
     }
   }
@@ -204,12 +214,13 @@ struct Attention {
 } // namespace
 
 LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t valueSize,
-            float scale, float softcap, int64_t window, int64_t kvElement, int64_t queryTile) {
+            float scale, float softcap, int64_t window, int64_t kvElement, int64_t queryTile,
+            int64_t alibi) {
   const AttentionScratch layout(queryTile, heads / kvHeads, keySize, valueSize);
   float *s = static_cast<float *>(scratch);
   const Attention a = {step,
                        binding<float>(bindings, 0),
-                       binding<float>(bindings, 1),
+                       binding<float>(bindings, alibi ? 2 : 1),
                        heads,
                        kvHeads,
                        keySize,
@@ -219,6 +230,7 @@ LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t 
                        scalars[0],
                        scale,
                        softcap,
+                       alibi ? binding<float>(bindings, 1) : nullptr,
                        layout,
                        s,
                        {s + layout.largest, s + layout.sums, s + layout.weights, s + layout.rescale,

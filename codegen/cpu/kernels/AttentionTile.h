@@ -57,9 +57,16 @@ KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile,
     });
 }
 
+/// ALiBi of one row: slope * (key - query) is added to the score of each key.
+struct PositionBias {
+  float slope;      ///< 0: none
+  int64_t distance; ///< position of the tile's first key less that of the query
+};
+
 /// Softmax of one row over the keys [lo, hi) of the tile, whose raw scores lie in its weights.
 KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, const KeyTile &tile,
-                              int64_t lo, int64_t hi, float scale, float softcap) {
+                              int64_t lo, int64_t hi, float scale, float softcap,
+                              bool hasBias, PositionBias bias) {
   float *p = state.weights + row * kKeyTile;
   const bool isWhole = lo == 0 && hi == kKeyTile;
   F32x16 score[kRuns], largest = splat(-__builtin_inff());
@@ -67,6 +74,10 @@ KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, const KeyT
     score[c] = load(p + 16 * c) * scale;
     if (softcap != 0.0f)
       score[c] = softcap * tanh(score[c] / softcap);
+    if (hasBias) {
+      I32x16 key = laneIndex() + static_cast<int32_t>(bias.distance + 16 * c);
+      score[c] = fma(splat(bias.slope), toFloat(key), score[c]);
+    }
   });
   if (!isWhole)
     unroll<kRuns>([&](auto c) KERNEL_LAMBDA {

@@ -40,13 +40,19 @@ KERNEL_INLINE void readRow(const Format &f, const uint8_t *w, int64_t row, int64
   }
 }
 
+/// The row of each token's id, or, with a table of \p positions rows, of its position (one beyond
+/// the table takes the last row: the engine refuses such positions, since max_context is at most
+/// that).
 LLMC_KERNEL(embed, int64_t d, int64_t wElement, int64_t wPacking, int64_t wGroup, int64_t wScale,
-            int64_t wHasMin, int64_t wMin, float scale) {
+            int64_t wHasMin, int64_t wMin, float scale, int64_t positions) {
   const Format f = {wElement, wPacking, wGroup, wScale, wHasMin, wMin};
   const uint8_t *w = binding<uint8_t>(bindings, 0);
   float *y = binding<float>(bindings, 1);
-  for (int64_t t = taskBegin; t < taskEnd; ++t)
-    readRow(f, w, step->tokens[t], d, scale, y + t * d);
+  for (int64_t t = taskBegin; t < taskEnd; ++t) {
+    const int64_t row =
+        positions ? smaller(step->positions[t], positions - 1) : int64_t(step->tokens[t]);
+    readRow(f, w, row, d, scale, y + t * d);
+  }
 }
 
 LLMC_KERNEL(gather_rows, int64_t d) {

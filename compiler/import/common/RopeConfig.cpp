@@ -74,7 +74,46 @@ double yarnScale(const RopeParameters &p) {
   return mscale(1);
 }
 
+/// LongRoPE (Ding et al., 2024), as Phi-3 has it.
+Status scaleLong(const RopeParameters &p, RopeTable &table) {
+  const std::vector<float> &factors = p.useLongFactors ? p.longFactors : p.shortFactors;
+  if (factors.size() != table.frequencies.size())
+    return fail("scaling 'longrope' has " + std::to_string(factors.size()) + " factors; " +
+                std::to_string(table.frequencies.size()) + " are needed");
+  if (p.originalContext < 2)
+    return fail("scaling 'longrope' needs original_max_position_embeddings");
+  for (size_t i = 0; i != factors.size(); ++i) {
+    if (!(factors[i] > 0) || !std::isfinite(factors[i]))
+      return fail("longrope factor " + std::to_string(i) + " isn't positive");
+    const double exponent = static_cast<float>(2 * i) / static_cast<float>(p.rotarySize);
+    table.frequencies[i] = 1.0f / (factors[i] * static_cast<float>(std::pow(p.theta, exponent)));
+  }
+  if (p.attentionFactor)
+    table.scale = *p.attentionFactor;
+  else if (p.factor > 1)
+    table.scale =
+        std::sqrt(1 + std::log(p.factor) / std::log(static_cast<double>(p.originalContext)));
+  return Status::ok();
+}
+
 } // namespace
+
+void limitLongRope(RopeParameters &p, uint64_t wanted, uint64_t &maxContext,
+                   std::vector<std::string> &notes) {
+  if (p.type != "longrope" || p.originalContext == 0 || p.originalContext >= maxContext)
+    return;
+  const std::string original = std::to_string(p.originalContext);
+  if (wanted > p.originalContext) {
+    p.useLongFactors = true;
+    notes.push_back("longrope: the long factors are taken, for contexts beyond " + original +
+                    " tokens; shorter ones are better served by a plan of at most that many");
+    return;
+  }
+  notes.push_back("longrope: the short factors are taken, for contexts up to " + original +
+                  " tokens; --max-model-len above that takes the long ones (the model allows " +
+                  std::to_string(maxContext) + ")");
+  maxContext = p.originalContext;
+}
 
 Result<RopeTable> resolveRope(const RopeParameters &p) {
   if (!(p.theta > 0) || !std::isfinite(p.theta))
@@ -100,9 +139,12 @@ Result<RopeTable> resolveRope(const RopeParameters &p) {
       return fail("scaling 'yarn' needs positive beta_fast and beta_slow");
     scaleYarn(p, table.frequencies);
     table.scale = yarnScale(p);
+  } else if (p.type == "longrope") {
+    LLMRT_RETURN_IF_ERROR(scaleLong(p, table));
   } else if (p.type != "default" && p.type != "dynamic") {
-    return unsupported("rotary embedding: scaling '" + p.type +
-                       "' is not supported; default, linear, dynamic, llama3 and yarn are");
+    return unsupported(
+        "rotary embedding: scaling '" + p.type +
+        "' is not supported; default, linear, dynamic, llama3, yarn and longrope are");
   }
   if (!p.divisors.empty()) {
     if (p.divisors.size() != table.frequencies.size())

@@ -18,8 +18,8 @@ namespace llmc {
 
 /// The parameters, named as Hugging Face's configuration names them.
 struct RopeParameters {
-  /// default, linear, dynamic, llama3 or yarn. `dynamic` changes the frequencies beyond the
-  /// original context only, which a plan's context never exceeds.
+  /// default, linear, dynamic, llama3, yarn or longrope. `dynamic` changes the frequencies beyond
+  /// the original context only, which a plan's context never exceeds.
   std::string type = "default";
   double theta = 10000.0;
   uint64_t rotarySize = 0; ///< values of a head that are rotated; even
@@ -27,8 +27,13 @@ struct RopeParameters {
   uint64_t originalContext = 0;                               ///< original_max_position_embeddings
   double lowFrequencyFactor = 1.0, highFrequencyFactor = 4.0; ///< llama3
   double betaFast = 32.0, betaSlow = 1.0;                     ///< yarn
-  std::optional<double> attentionFactor = {}, mscale = {}, mscaleAllDim = {}; ///< yarn
+  std::optional<double> attentionFactor = {}, mscale = {}, mscaleAllDim = {}; ///< yarn, longrope
   bool truncate = true;                                                       ///< yarn
+  /// longrope: each divides the frequency of its pair, in contexts up to originalContext and in
+  /// longer ones. A plan has one of the two (see limitLongRope): the reference chooses by the
+  /// length of a prompt, which would make a token's logits depend on what comes after it.
+  std::vector<float> shortFactors = {}, longFactors = {};
+  bool useLongFactors = false;
   /// Divides frequency i, for files that hold the result of a scaling (GGUF's rope_freqs.weight).
   std::vector<float> divisors = {};
 
@@ -43,6 +48,12 @@ struct RopeTable {
 /// Calculated as Hugging Face does it, in f32 where it uses f32. Unsupported for an unknown type;
 /// InvalidFile for parameters that make no sense.
 llmrt::Result<RopeTable> resolveRope(const RopeParameters &parameters);
+
+/// For longrope: chooses the factors for a plan whose contexts end at \p wanted tokens (0: not
+/// said, which means the original context) and lowers \p maxContext to the original one where the
+/// short factors were chosen. Does nothing for the others. \p notes gets a line.
+void limitLongRope(RopeParameters &parameters, uint64_t wanted, uint64_t &maxContext,
+                   std::vector<std::string> &notes);
 
 } // namespace llmc
 

@@ -1,5 +1,7 @@
 #include "compiler/import/gguf/GgufConfig.h"
 
+#include "compiler/import/gguf/GgufArchitectures.h"
+
 #include <cmath>
 
 using namespace llmrt;
@@ -7,60 +9,32 @@ using namespace llmrt;
 namespace llmc {
 namespace {
 
-/// Metadata under ARCHITECTURE.KEY.
-class ArchitectureKeys {
-public:
-  ArchitectureKeys(const GgufFile &file, std::string architecture)
-      : file_(file), prefix_(std::move(architecture) + ".") {}
+/// The values of a vector that divides rotary frequencies; empty where there is no such tensor.
+Result<std::vector<float>> readDivisors(const GgufKeys &keys, const char *name, uint64_t count) {
+  std::vector<float> values;
+  const GgufTensor *tensor = keys.file().findTensor(name);
+  if (!tensor)
+    return values;
+  LLMRT_ASSIGN_OR_RETURN(const WeightSource source, keys.file().source(*tensor));
+  if (source.rows != count || source.columns != 1)
+    return keys.fail(std::string("tensor '") + name + "' has " + std::to_string(source.rows) +
+                     " values; " + std::to_string(count) + " are needed");
+  values.resize(count);
+  LLMRT_RETURN_IF_ERROR(source.readRows(0, count, values.data()));
+  return values;
+}
 
-  Status fail(const std::string &why) const {
-    return invalidFile(file_.files().front().path() + ": " + why);
-  }
-  std::string full(const char *key) const { return prefix_ + key; }
-
-  Result<std::optional<uint64_t>> integer(const char *key) const {
-    return file_.unsignedInteger(full(key));
-  }
-  Result<std::optional<double>> number(const char *key) const { return file_.number(full(key)); }
-  Result<uint64_t> required(const char *key) const {
-    LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> value, integer(key));
-    if (!value)
-      return fail("has no metadata key '" + full(key) + "'");
-    return *value;
-  }
-  /// A number that may be given for each layer, but is the same for all.
-  Result<std::optional<uint64_t>> uniform(const char *key, uint64_t layers) const {
-    LLMRT_ASSIGN_OR_RETURN(const auto values, file_.perLayer(full(key), layers));
-    if (!values)
-      return std::optional<uint64_t>();
-    for (uint64_t value : *values)
-      if (value != values->front())
-        return unsupported(file_.files().front().path() + ": '" + full(key) +
-                           "' differs by layer, which is not supported");
-    return std::optional(values->front());
-  }
-
-private:
-  const GgufFile &file_;
-  std::string prefix_;
-};
-
-Result<RopeParameters> readRope(const GgufFile &file, const ArchitectureKeys &keys,
-                                const DecoderConfig &model, std::vector<std::string> &notes) {
+Result<RopeParameters> readRope(GgufKeys &keys, const DecoderConfig &model) {
   RopeParameters p;
   LLMRT_ASSIGN_OR_RETURN(const std::optional<double> theta, keys.number("rope.freq_base"));
-  if (theta)
-    p.theta = *theta;
-  else
-    notes.push_back("the file has no " + keys.full("rope.freq_base") + "; 10000 is taken");
+  p.theta = theta.value_or(p.theta);
   LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> size, keys.integer("rope.dimension_count"));
-  p.rotarySize = size.value_or(model.headSize);
-  LLMRT_ASSIGN_OR_RETURN(const std::optional<std::string> type,
-                         file.string(keys.full("rope.scaling.type")));
+  p.rotarySize = size.value_or(model.attention.headSize);
+  LLMRT_ASSIGN_OR_RETURN(const std::optional<std::string> type, keys.text("rope.scaling.type"));
   LLMRT_ASSIGN_OR_RETURN(std::optional<double> factor, keys.number("rope.scaling.factor"));
-  if (!type && !factor) {
-    LLMRT_ASSIGN_OR_RETURN(factor, keys.number("rope.scale_linear")); // the key's older form
-  }
+  LLMRT_ASSIGN_OR_RETURN(const std::optional<double> older, keys.number("rope.scale_linear"));
+  if (!type && !factor)
+    factor = older; // the key's older form
   p.type = type.value_or(factor ? "linear" : "none");
   if (p.type == "none")
     p.type = "default";
@@ -72,85 +46,106 @@ Result<RopeParameters> readRope(const GgufFile &file, const ArchitectureKeys &ke
                          keys.number("rope.scaling.attn_factor"));
   if (attention && p.type == "yarn" && p.factor > 1)
     p.attentionFactor = *attention * (0.1 * std::log(p.factor) + 1.0);
-  if (const GgufTensor *tensor = file.findTensor("rope_freqs.weight")) {
-    LLMRT_ASSIGN_OR_RETURN(const WeightSource source, file.source(*tensor));
-    if (source.rows != p.rotarySize / 2 || source.columns != 1)
-      return keys.fail("tensor 'rope_freqs.weight' has " + std::to_string(source.rows) +
-                       " values; " + std::to_string(p.rotarySize / 2) + " are needed");
-    p.divisors.resize(source.rows);
-    LLMRT_RETURN_IF_ERROR(source.readRows(0, source.rows, p.divisors.data()));
+  const uint64_t pairs = p.rotarySize / 2;
+  LLMRT_ASSIGN_OR_RETURN(p.divisors, readDivisors(keys, "rope_freqs.weight", pairs));
+  LLMRT_ASSIGN_OR_RETURN(p.shortFactors, readDivisors(keys, "rope_factors_short.weight", pairs));
+  LLMRT_ASSIGN_OR_RETURN(p.longFactors, readDivisors(keys, "rope_factors_long.weight", pairs));
+  if (!p.longFactors.empty()) {
+    p.type = "longrope";
+    p.factor = static_cast<double>(model.maxContext) / static_cast<double>(p.originalContext);
+    p.attentionFactor = attention;
   }
   return p;
 }
 
-} // namespace
-
-Result<DecoderConfig> readGgufConfig(const GgufFile &file, std::vector<std::string> &notes) {
-  LLMRT_ASSIGN_OR_RETURN(const std::optional<std::string> architecture,
-                         file.string("general.architecture"));
-  const std::string &path = file.files().front().path();
-  if (!architecture)
-    return invalidFile(path + ": has no metadata key 'general.architecture'");
-  if (*architecture != "llama" && *architecture != "qwen2" && *architecture != "qwen3")
-    return unsupported(path + ": architecture '" + *architecture +
-                       "' is not supported; supported in GGUF: llama (also Mistral), qwen2, qwen3");
-  const ArchitectureKeys keys(file, *architecture);
-  DecoderConfig model;
-  model.architecture = *architecture;
-  LLMRT_ASSIGN_OR_RETURN(const std::optional<std::string> name, file.string("general.name"));
-  model.name = name.value_or("");
-  LLMRT_ASSIGN_OR_RETURN(model.layers, keys.required("block_count"));
-  if (model.layers > file.tensors().size())
-    return keys.fail("claims " + std::to_string(model.layers) + " layers, but has only " +
-                     std::to_string(file.tensors().size()) + " tensors");
+/// The sizes that all architectures have.
+Status readSizes(GgufKeys &keys, DecoderConfig &model) {
+  AttentionForm &a = model.attention;
+  LLMRT_ASSIGN_OR_RETURN(const uint64_t layers, keys.required("block_count"));
+  if (layers > keys.file().tensors().size())
+    return keys.fail("claims " + std::to_string(layers) + " layers, but has only " +
+                     std::to_string(keys.file().tensors().size()) + " tensors");
+  model.layers.resize(layers);
   LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> experts, keys.integer("expert_count"));
   if (experts.value_or(0) != 0)
-    return unsupported(path + ": a mixture of " + std::to_string(*experts) +
+    return unsupported(keys.path() + ": a mixture of " + std::to_string(*experts) +
                        " experts is not supported");
   LLMRT_ASSIGN_OR_RETURN(model.hidden, keys.required("embedding_length"));
   LLMRT_ASSIGN_OR_RETURN(model.maxContext, keys.required("context_length"));
-  const auto uniform = [&](const char *key, uint64_t &to) -> Status {
-    LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> value, keys.uniform(key, model.layers));
-    if (value)
-      to = *value;
-    else if (to == 0)
-      return keys.fail("has no metadata key '" + keys.full(key) + "'");
-    return Status::ok();
-  };
-  LLMRT_RETURN_IF_ERROR(uniform("feed_forward_length", model.intermediate));
-  LLMRT_RETURN_IF_ERROR(uniform("attention.head_count", model.heads));
-  model.kvHeads = model.heads;
-  LLMRT_RETURN_IF_ERROR(uniform("attention.head_count_kv", model.kvHeads));
+  LLMRT_RETURN_IF_ERROR(keys.uniform("feed_forward_length", layers, model.mlp.intermediate));
+  LLMRT_RETURN_IF_ERROR(keys.uniform("attention.head_count", layers, a.heads));
+  a.kvHeads = a.heads;
+  LLMRT_RETURN_IF_ERROR(keys.uniform("attention.head_count_kv", layers, a.kvHeads));
   LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> keySize,
                          keys.integer("attention.key_length"));
   LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> valueSize,
                          keys.integer("attention.value_length"));
-  if (model.heads == 0 || (!keySize && model.hidden % model.heads != 0))
-    return keys.fail("has " + std::to_string(model.heads) + " heads for an embedding of " +
+  if (a.heads == 0 || (!keySize && model.hidden % a.heads != 0))
+    return keys.fail("has " + std::to_string(a.heads) + " heads for an embedding of " +
                      std::to_string(model.hidden));
-  model.headSize = keySize.value_or(model.hidden / model.heads);
-  if (valueSize.value_or(model.headSize) != model.headSize)
-    return unsupported(path + ": keys and values of different sizes are not supported");
-  LLMRT_ASSIGN_OR_RETURN(const std::optional<double> eps,
-                         keys.number("attention.layer_norm_rms_epsilon"));
-  if (!eps)
-    return keys.fail("has no metadata key '" + keys.full("attention.layer_norm_rms_epsilon") + "'");
-  model.normEps = *eps;
-  LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> window,
-                         keys.integer("attention.sliding_window"));
-  model.windows.assign(model.layers, window.value_or(0));
-
-  const GgufTensor *embedding = file.findTensor("token_embd.weight");
+  a.headSize = keySize.value_or(model.hidden / a.heads);
+  if (valueSize.value_or(a.headSize) != a.headSize)
+    return unsupported(keys.path() + ": keys and values of different sizes are not supported");
+  const GgufTensor *embedding = keys.file().findTensor("token_embd.weight");
   if (!embedding || embedding->shape.size() != 2)
     return keys.fail("has no matrix 'token_embd.weight'");
   model.vocabulary = embedding->shape[0];
-  model.tiedHead = !file.findTensor("output.weight");
-  model.qkvBias = file.findTensor("blk.0.attn_q.bias");
-  model.outputBias = file.findTensor("blk.0.attn_output.bias");
-  model.mlpBias = file.findTensor("blk.0.ffn_gate.bias");
-  model.headNorms = *architecture == "qwen3";
-  model.permutedHeads = *architecture == "llama";
-  LLMRT_ASSIGN_OR_RETURN(model.rope, readRope(file, keys, model, notes));
+  return Status::ok();
+}
+
+Status readNorm(GgufKeys &keys, NormForm::Kind kind, NormForm &norm) {
+  const bool isLayer = kind == NormForm::Kind::Layer;
+  const char *key = isLayer ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+  LLMRT_ASSIGN_OR_RETURN(const std::optional<double> eps, keys.number(key));
+  if (!eps)
+    return keys.fail("has no metadata key '" + keys.full(key) + "'");
+  norm = {kind, *eps, /*plusOne=*/false, /*bias=*/isLayer};
+  return Status::ok();
+}
+
+/// What the names of the tensors say.
+void readTensors(const GgufKeys &keys, DecoderConfig &model) {
+  AttentionForm &a = model.attention;
+  model.tiedHead = !keys.hasTensor("output.weight");
+  model.headBias = keys.hasTensor("output.bias");
+  if (keys.hasTensor("blk.0.attn_qkv.weight"))
+    a.qkv = QkvForm::Stacked; // whatever the checkpoint had: the converters stack
+  a.qkvBias = keys.hasTensor("blk.0.attn_q.bias") || keys.hasTensor("blk.0.attn_qkv.bias");
+  a.outputBias = keys.hasTensor("blk.0.attn_output.bias");
+  model.mlp.upBias = keys.hasTensor("blk.0.ffn_up.bias");
+  model.mlp.downBias = keys.hasTensor("blk.0.ffn_down.bias");
+}
+
+} // namespace
+
+Result<DecoderConfig> readGgufConfig(const GgufFile &file, std::vector<std::string> &notes,
+                                     uint64_t maxModelLen) {
+  LLMRT_ASSIGN_OR_RETURN(const std::optional<std::string> name,
+                         file.string("general.architecture"));
+  const std::string &path = file.files().front().path();
+  if (!name)
+    return invalidFile(path + ": has no metadata key 'general.architecture'");
+  const GgufArchitecture *architecture = findGgufArchitecture(*name);
+  if (!architecture)
+    return unsupported(path + ": architecture '" + *name +
+                       "' is not supported; supported in GGUF: " + supportedGgufArchitectures() +
+                       " (Mistral is a llama)");
+  GgufKeys keys(file, *name, notes);
+  DecoderConfig model;
+  model.architecture = *name;
+  LLMRT_ASSIGN_OR_RETURN(const std::optional<std::string> title, file.string("general.name"));
+  model.name = title.value_or("");
+  LLMRT_RETURN_IF_ERROR(readSizes(keys, model));
+  LLMRT_RETURN_IF_ERROR(readNorm(keys, architecture->norm, model.norm));
+  readTensors(keys, model);
+  LLMRT_ASSIGN_OR_RETURN(RopeParameters rope, readRope(keys, model));
+  model.ropes = {std::move(rope)};
+  LLMRT_RETURN_IF_ERROR(architecture->complete(keys, model));
+  LLMRT_RETURN_IF_ERROR(keys.checkHonoured());
+  if (!model.ropes.empty() && !file.find(keys.full("rope.freq_base")))
+    notes.push_back("the file has no " + keys.full("rope.freq_base") + "; 10000 is taken");
+  for (RopeParameters &one : model.ropes)
+    limitLongRope(one, maxModelLen, model.maxContext, notes);
   LLMRT_RETURN_IF_ERROR(model.check().withContext(path));
   return model;
 }

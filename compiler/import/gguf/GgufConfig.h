@@ -7,10 +7,11 @@
 
 namespace llmc {
 
-/// Reads the metadata of a supported architecture (llama, qwen2, qwen3). What metadata doesn't say
-/// (biases, a head of its own, divisors of the rotary frequencies) comes from the tensors that are
-/// there.
-llmrt::Result<DecoderConfig> readGgufConfig(const GgufFile &file, std::vector<std::string> &notes);
+/// Reads the metadata of a supported architecture (see GgufArchitectures.cpp). What metadata
+/// doesn't say (biases, a head of its own, divisors of the rotary frequencies) comes from the
+/// tensors that are there. \p maxModelLen is the context that was asked for, 0 for none.
+llmrt::Result<DecoderConfig> readGgufConfig(const GgufFile &file, std::vector<std::string> &notes,
+                                            uint64_t maxModelLen = 0);
 
 } // namespace llmc
 

@@ -159,6 +159,14 @@ Result<WeightSource> GgufFile::source(const GgufTensor &tensor) const {
   return source;
 }
 
+std::vector<std::string_view> GgufFile::keys() const {
+  std::vector<std::string_view> names;
+  for (const auto &[key, value] : metadata_)
+    names.push_back(key);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 const GgufValue *GgufFile::find(std::string_view key) const {
   const auto found = metadata_.find(key);
   return found == metadata_.end() ? nullptr : &found->second;

@@ -65,6 +65,8 @@ public:
   /// vector [N] is N rows of one column. Unsupported for an encoding that isn't read here.
   llmrt::Result<WeightSource> source(const GgufTensor &tensor) const;
 
+  /// All metadata keys, in order of their names.
+  std::vector<std::string_view> keys() const;
   /// The metadata value under \p key, or null.
   const GgufValue *find(std::string_view key) const;
   // The value under a key; nothing when there is no such key, an error when it has another type.

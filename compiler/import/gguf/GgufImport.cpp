@@ -1,6 +1,6 @@
 #include "compiler/import/gguf/GgufImport.h"
 
-#include "compiler/import/decoder/LlamaBuilder.h"
+#include "compiler/import/decoder/DecoderBuilder.h"
 #include "compiler/import/gguf/GgufConfig.h"
 #include "compiler/import/gguf/GgufText.h"
 
@@ -10,39 +10,33 @@ using namespace mlir;
 using namespace llmc;
 
 /// The names that llama.cpp's converter gives.
-static std::string nameOf(LlamaPart part, uint64_t layer) {
-  const std::string block = "blk." + std::to_string(layer) + ".";
-  switch (part) {
-  case LlamaPart::Embedding:
-    return "token_embd";
-  case LlamaPart::FinalNorm:
-    return "output_norm";
-  case LlamaPart::Head:
-    return "output";
-  case LlamaPart::AttentionNorm:
-    return block + "attn_norm";
-  case LlamaPart::Query:
-    return block + "attn_q";
-  case LlamaPart::Key:
-    return block + "attn_k";
-  case LlamaPart::Value:
-    return block + "attn_v";
-  case LlamaPart::Output:
-    return block + "attn_output";
-  case LlamaPart::QueryNorm:
-    return block + "attn_q_norm";
-  case LlamaPart::KeyNorm:
-    return block + "attn_k_norm";
-  case LlamaPart::MlpNorm:
-    return block + "ffn_norm";
-  case LlamaPart::Gate:
-    return block + "ffn_gate";
-  case LlamaPart::Up:
-    return block + "ffn_up";
-  case LlamaPart::Down:
-    return block + "ffn_down";
-  }
-  return "";
+static DecoderNames namesOf(const DecoderConfig &config) {
+  using Part = DecoderPart;
+  const std::string &architecture = config.architecture;
+  DecoderNames names = {{Part::Embedding, "token_embd"},
+                        {Part::PositionEmbedding, "position_embd"},
+                        {Part::EmbeddingNorm, "token_embd_norm"},
+                        {Part::FinalNorm, "output_norm"},
+                        {Part::Head, "output"},
+                        {Part::AttentionNorm, "blk.#.attn_norm"},
+                        {Part::Query, "blk.#.attn_q"},
+                        {Part::Key, "blk.#.attn_k"},
+                        {Part::Value, "blk.#.attn_v"},
+                        {Part::QueryKeyValue, "blk.#.attn_qkv"},
+                        {Part::QueryNorm, "blk.#.attn_q_norm"},
+                        {Part::KeyNorm, "blk.#.attn_k_norm"},
+                        {Part::Output, "blk.#.attn_output"},
+                        {Part::AttentionPostNorm, "blk.#.post_attention_norm"},
+                        {Part::MlpNorm, "blk.#.ffn_norm"},
+                        {Part::Gate, "blk.#.ffn_gate"},
+                        {Part::Up, "blk.#.ffn_up"},
+                        {Part::GateUp, "blk.#.ffn_up"}, // of Phi-3, which has no ffn_gate
+                        {Part::Down, "blk.#.ffn_down"},
+                        {Part::MlpPostNorm, "blk.#.post_ffw_norm"}};
+  if (architecture == "falcon" && config.residual == ResidualForm::Parallel)
+    return names.with({{Part::AttentionNorm, "blk.#.attn_norm_2"}, // ln_attn
+                       {Part::MlpNorm, "blk.#.attn_norm"}});       // ln_mlp
+  return names;
 }
 
 static TensorTable tableOf(const GgufFile &file) {
@@ -65,7 +59,8 @@ static TensorTable tableOf(const GgufFile &file) {
   return table;
 }
 
-OwningOpRef<ModuleOp> llmc::importGguf(StringRef path, MLIRContext *context, ImportedText *text) {
+OwningOpRef<ModuleOp> llmc::importGguf(StringRef path, MLIRContext *context, ImportedText *text,
+                                       uint64_t maxModelLen) {
   Location loc = UnknownLoc::get(context);
   const auto fail = [&](const llmrt::Status &status) {
     emitError(loc) << status.message();
@@ -75,7 +70,7 @@ OwningOpRef<ModuleOp> llmc::importGguf(StringRef path, MLIRContext *context, Imp
   if (!file)
     return fail(file.status());
   std::vector<std::string> notes;
-  llmrt::Result<DecoderConfig> config = readGgufConfig(*file, notes);
+  llmrt::Result<DecoderConfig> config = readGgufConfig(*file, notes, maxModelLen);
   if (!config)
     return fail(config.status());
   if (text) {
@@ -87,6 +82,8 @@ OwningOpRef<ModuleOp> llmc::importGguf(StringRef path, MLIRContext *context, Imp
   for (const std::string &note : notes)
     emitRemark(loc) << note;
   TensorTable tensors = tableOf(*file);
-  tensors.ignore("rope_freqs.weight"); // in the frequencies already
-  return buildLlama(context, *config, tensors, nameOf);
+  for (StringRef name :
+       {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"})
+    tensors.ignore(name); // in the frequencies already
+  return buildDecoder(context, *config, tensors, namesOf(*config));
 }

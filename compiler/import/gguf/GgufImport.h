@@ -11,9 +11,11 @@ namespace llmc {
 /// Reads the model at \p path (the first file of a split one) into a module of the llm dialect with
 /// `@step`; `llm.files` are names in its folder. Weights keep the file's own encoding. \p text,
 /// unless it is null, gets tokenizer, chat template and generation defaults. A failure is one
-/// diagnostic that names the file and the tensor or key; the result is null then.
+/// diagnostic that names the file and the tensor or key; the result is null then. \p maxModelLen is
+/// the context that was asked for, 0 for none.
 mlir::OwningOpRef<mlir::ModuleOp> importGguf(llvm::StringRef path, mlir::MLIRContext *context,
-                                             ImportedText *text = nullptr);
+                                             ImportedText *text = nullptr,
+                                             uint64_t maxModelLen = 0);
 
 } // namespace llmc
 

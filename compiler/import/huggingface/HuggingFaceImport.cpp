@@ -1,7 +1,8 @@
 #include "compiler/import/huggingface/HuggingFaceImport.h"
 
-#include "compiler/import/decoder/LlamaBuilder.h"
+#include "compiler/import/decoder/DecoderBuilder.h"
 #include "compiler/import/huggingface/Checkpoint.h"
+#include "compiler/import/huggingface/FamilyNames.h"
 #include "compiler/import/huggingface/FolderText.h"
 #include "compiler/import/huggingface/ModelConfig.h"
 #include "runtime/text/Tokenizer.h"
@@ -12,42 +13,6 @@ using namespace mlir;
 using namespace llmc;
 using llmrt::Result;
 using llmrt::Status;
-
-/// The names of transformers' LlamaForCausalLM and of the families that follow it.
-static std::string nameOf(LlamaPart part, uint64_t layer) {
-  const std::string block = "model.layers." + std::to_string(layer) + ".";
-  switch (part) {
-  case LlamaPart::Embedding:
-    return "model.embed_tokens";
-  case LlamaPart::FinalNorm:
-    return "model.norm";
-  case LlamaPart::Head:
-    return "lm_head";
-  case LlamaPart::AttentionNorm:
-    return block + "input_layernorm";
-  case LlamaPart::Query:
-    return block + "self_attn.q_proj";
-  case LlamaPart::Key:
-    return block + "self_attn.k_proj";
-  case LlamaPart::Value:
-    return block + "self_attn.v_proj";
-  case LlamaPart::Output:
-    return block + "self_attn.o_proj";
-  case LlamaPart::QueryNorm:
-    return block + "self_attn.q_norm";
-  case LlamaPart::KeyNorm:
-    return block + "self_attn.k_norm";
-  case LlamaPart::MlpNorm:
-    return block + "post_attention_layernorm";
-  case LlamaPart::Gate:
-    return block + "mlp.gate_proj";
-  case LlamaPart::Up:
-    return block + "mlp.up_proj";
-  case LlamaPart::Down:
-    return block + "mlp.down_proj";
-  }
-  return "";
-}
 
 static TensorTable tableOf(const Checkpoint &checkpoint) {
   TensorTable table;
@@ -68,6 +33,19 @@ static TensorTable tableOf(const Checkpoint &checkpoint) {
   return table;
 }
 
+/// The family's names; Falcon's norms are called by their number, and the prefix may be missing.
+static DecoderNames namesIn(const TensorTable &tensors, const DecoderConfig &config) {
+  DecoderNames names = familyNames(config.architecture);
+  if (config.architecture == "falcon" && config.residual == ResidualForm::Parallel)
+    names = names.with({{DecoderPart::AttentionNorm, "transformer.h.#.ln_attn"},
+                        {DecoderPart::MlpNorm, "transformer.h.#.ln_mlp"}});
+  DecoderNames bare = names.withoutPrefix(familyPrefix(config.architecture));
+  const auto embedding = [&](const DecoderNames &n) {
+    return tensors.has(n.of(DecoderPart::Embedding, 0) + ".weight");
+  };
+  return !embedding(names) && embedding(bare) ? bare : names;
+}
+
 /// Fills \p text and checks that every token has a row.
 static Status readText(const std::string &folder, uint64_t vocabulary, ImportedText &text) {
   LLMRT_ASSIGN_OR_RETURN(text, readFolderText(folder));
@@ -80,7 +58,7 @@ static Status readText(const std::string &folder, uint64_t vocabulary, ImportedT
 }
 
 OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *context,
-                                              ImportedText *text) {
+                                              ImportedText *text, uint64_t maxModelLen) {
   Location loc = UnknownLoc::get(context);
   const auto fail = [&](const Status &status) {
     emitError(loc) << status.message();
@@ -92,7 +70,7 @@ OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *con
   if (!*file)
     return fail(llmrt::invalidFile(folder.str() + ": has no config.json"));
   std::vector<std::string> notes;
-  Result<DecoderConfig> config = readModelConfig(**file, notes);
+  Result<DecoderConfig> config = readModelConfig(**file, notes, maxModelLen);
   if (!config)
     return fail(config.status());
   if (text)
@@ -106,7 +84,8 @@ OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *con
   for (const std::string &note : checkpoint->notes())
     emitRemark(loc) << note;
   TensorTable tensors = tableOf(*checkpoint);
-  // Buffers that older versions of transformers saved; their values follow from the configuration.
-  tensors.ignoreIf([](StringRef name) { return name.ends_with(".rotary_emb.inv_freq"); });
-  return buildLlama(context, *config, tensors, nameOf);
+  tensors.ignoreIf([](StringRef name) {
+    return llvm::any_of(bufferEndings(), [&](StringRef end) { return name.ends_with(end); });
+  });
+  return buildDecoder(context, *config, tensors, namesIn(tensors, *config));
 }

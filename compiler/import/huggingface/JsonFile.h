@@ -19,6 +19,7 @@ public:
   static llmrt::Result<std::unique_ptr<JsonFile>> open(const std::string &folder,
                                                        const std::string &name);
 
+  const std::string &path() const { return file_.path(); }
   llmrt::JsonValue root() const { return document_.root(); }
   std::string_view text() const {
     return {reinterpret_cast<const char *>(file_.bytes().data()), file_.bytes().size()};

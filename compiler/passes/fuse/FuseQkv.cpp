@@ -17,11 +17,11 @@ namespace {
 
 /// The value that a chain of row-wise operations on one head tensor (RoPE, a head norm) starts
 /// from.
-Value beforeRotation(Value value) {
+Value beforeRotation(Value value, int64_t headSize) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto rope = dyn_cast<RopeOp>(op))
       value = rope.getInput();
-    else if (auto norm = dyn_cast<RmsNormOp>(op); norm && norm.getGroupSize())
+    else if (auto norm = dyn_cast<RmsNormOp>(op); norm && isHeadNorm(norm, headSize))
       value = norm.getInput();
     else
       break;
@@ -45,7 +45,8 @@ struct FuseQkvPass : llmc::impl::FuseQkvPassBase<FuseQkvPass> {
     LinearOp parts[3];
     Value starts[3] = {attention.getQuery(), append.getKeys(), append.getValues()};
     for (int i = 0; i < 3; ++i) {
-      parts[i] = beforeRotation(starts[i]).getDefiningOp<LinearOp>();
+      parts[i] = beforeRotation(starts[i], append.getCache().getType().getKeySize())
+                     .getDefiningOp<LinearOp>();
       if (!parts[i] || !isPlainLinear(parts[i]) || parts[i].getInput() != parts[0].getInput() ||
           bool(parts[i].getBias()) != bool(parts[0].getBias()) ||
           !canJoin(parts[i].getWeight(), parts[0].getWeight()))

@@ -21,14 +21,14 @@ struct Rotated {
   RmsNormOp norm;
 };
 
-Rotated peel(Value value) {
+Rotated peel(Value value, int64_t headSize, bool withNorm) {
   Rotated result{value, nullptr, nullptr};
   if (auto rope = result.source.getDefiningOp<RopeOp>(); rope && rope->hasOneUse()) {
     result.rope = rope;
     result.source = rope.getInput();
   }
   if (auto norm = result.source.getDefiningOp<RmsNormOp>();
-      norm && norm.getGroupSize() && norm->hasOneUse()) {
+      norm && withNorm && isHeadNorm(norm, headSize) && norm->hasOneUse()) {
     result.norm = norm;
     result.source = norm.getInput();
   }
@@ -48,9 +48,14 @@ struct FuseRopeAppendPass : llmc::impl::FuseRopeAppendPassBase<FuseRopeAppendPas
     auto append = attention.getCache().getDefiningOp<KvAppendOp>();
     if (!append || !append->hasOneUse())
       return;
-    Rotated q = peel(attention.getQuery()), k = peel(append.getKeys());
+    int64_t size = append.getCache().getType().getKeySize();
+    Rotated q = peel(attention.getQuery(), size, true), k = peel(append.getKeys(), size, true);
+    // What they disagree on stays outside: an operation of its own, or an error of the lowering.
     if (!agree(q, k, attention, append)) {
-      // What they disagree on stays outside: an operation of its own, or an error of the lowering.
+      q = peel(attention.getQuery(), size, false);
+      k = peel(append.getKeys(), size, false);
+    }
+    if (!agree(q, k, attention, append)) {
       q = {attention.getQuery(), nullptr, nullptr};
       k = {append.getKeys(), nullptr, nullptr};
     }
@@ -90,9 +95,7 @@ struct FuseRopeAppendPass : llmc::impl::FuseRopeAppendPassBase<FuseRopeAppendPas
     }
     if (q.norm) {
       RmsNormOp a = q.norm, b = k.norm;
-      if (a.getEps() != b.getEps() || a.getPlusOne() != b.getPlusOne() ||
-          static_cast<int64_t>(*a.getGroupSize()) != kv.getKeySize() ||
-          a.getGroupSize() != b.getGroupSize())
+      if (a.getEps() != b.getEps() || a.getPlusOne() != b.getPlusOne())
         return false;
     }
     return true;

@@ -13,6 +13,11 @@ inline bool isPlainLinear(llm::LinearOp op) {
          !op.getFormat();
 }
 
+/// A norm of each head: of groups of \p headSize columns, which one head alone need not say.
+inline bool isHeadNorm(llm::RmsNormOp op, int64_t headSize) {
+  return static_cast<int64_t>(op.getGroupSize().value_or(llm::dim(op.getInput(), 1))) == headSize;
+}
+
 /// True when one matrix can hold both weights as they are: floats, or integers of one format.
 /// Joining different integer formats would need a wider one for both.
 bool canJoin(mlir::Value a, mlir::Value b);

@@ -70,6 +70,9 @@ LogicalResult StepLowering::lowerOp(Operation *op) {
       })
       .Case<ScaleOp>(
           [&](ScaleOp o) { return lowerElementwise(op, "scale", o.getFactor().convertToDouble()); })
+      .Case([&](SoftcapOp o) {
+        return lowerElementwise(op, "softcap", o.getCap().convertToDouble());
+      })
       .Default([](Operation *other) {
         return other->emitError() << "'" << other->getName()
                                   << "' has no kernel; is a pass of the pipeline missing?";
@@ -96,7 +99,10 @@ void StepLowering::findLayers(func::FuncOp step) {
 }
 
 StringRef StepLowering::roleOf(LinearOp op) const {
-  if (op.getOperation() == returned.getDefiningOp())
+  Operation *last = returned.getDefiningOp();
+  while (isa_and_present<GatherRowsOp, ScaleOp, SoftcapOp>(last))
+    last = last->getOperand(0).getDefiningOp();
+  if (op.getOperation() == last)
     return "head";
   if (layerBefore.contains(op))
     return "qkv";
@@ -145,12 +151,16 @@ LogicalResult StepLowering::lowerOp(EmbeddingOp op) {
   FormatAttr format = op.getFormatAttr();
   if (!format)
     return op.emitOpError() << "has no format (is llmc-quantize-weights missing?)";
-  Value table = b.weight(op.getTable(), format, "embedding");
-  Value y = result(op, RowKind::Token, "hidden");
-  SmallVector<PlanConstant> constants = {{"d", d}, {"scale", 1.0}};
+  // The step's second argument is the positions.
+  auto ids = dyn_cast<BlockArgument>(op.getTokens());
+  const bool ofPositions = ids && ids.getArgNumber() == 1;
+  Value table = b.weight(op.getTable(), format, ofPositions ? "positions" : "embedding");
+  Value y = result(op, RowKind::Token, ofPositions ? "places" : "hidden");
+  SmallVector<PlanConstant> constants = {
+      {"d", d}, {"scale", 1.0}, {"positions", ofPositions ? dim(op.getTable(), 0) : 0}};
   appendFormat(constants, format);
-  b.command(op.getLoc(), "embedding", "embed", {{"w", table}, {"y", y}}, constants,
-            b.perRow(RowKind::Token, 1));
+  b.command(op.getLoc(), ofPositions ? "positions" : "embedding", "embed", {{"w", table}, {"y", y}},
+            constants, b.perRow(RowKind::Token, 1));
   return success();
 }
 
@@ -343,7 +353,11 @@ LogicalResult StepLowering::lowerOp(AttentionOp op) {
   int64_t heads = op.getHeads();
   auto cost = plan::CostAttr::get(b.context(), 0, 0, rowBytes(op.getQuery()) + rowBytes(op),
                                   kv.getBytesPerToken(), false);
-  b.command(op.getLoc(), name("attention"), "attention", {{"q", *q}, {"y", y}},
+  SmallVector<std::pair<StringRef, Value>> bindings = {{"q", *q}};
+  if (op.getAlibi())
+    bindings.push_back({"alibi", vector(op.getAlibi(), "alibi")});
+  bindings.push_back({"y", y});
+  b.command(op.getLoc(), name("attention"), "attention", bindings,
             {{"heads", heads},
              {"kv_heads", kv.getHeads()},
              {"key_size", kv.getKeySize()},
@@ -352,7 +366,8 @@ LogicalResult StepLowering::lowerOp(AttentionOp op) {
              {"softcap", op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0.0},
              {"window", static_cast<int64_t>(op.getWindow().value_or(0))},
              {"kv_element", static_cast<int64_t>(kv.getElement())},
-             {"query_tile", static_cast<int64_t>(*op.getQueryTile())}},
+             {"query_tile", static_cast<int64_t>(*op.getQueryTile())},
+             {"alibi", int64_t(bool(op.getAlibi()))}},
             plan::AffineAttr::get(b.context(), 0, 0, 0, 0, kv.getHeads()),
             {kvPrefixBytes[it->second]}, cost);
   return success();

@@ -92,10 +92,13 @@ Value Step::attend(Operation *op, const Projection &q, const Projection &k, cons
   Value appended = llm::KvAppendOp::create(builder, loc, kv, cache, k.rows, v.rows);
   layer = {q.heads, k.heads, k.size, v.size, window, appended};
   auto type = RankedTensorType::get({ShapedType::kDynamic, q.heads * v.size}, builder.getF32Type());
-  return llm::AttentionOp::create(
-      builder, loc, type, q.rows, appended, builder.getI64IntegerAttr(q.heads),
-      builder.getF64FloatAttr(scale), window ? builder.getI64IntegerAttr(*window) : IntegerAttr(),
-      softcap > 0 ? builder.getF64FloatAttr(softcap) : FloatAttr(), IntegerAttr(), IntegerAttr());
+  auto attention = llm::AttentionOp::create(builder, loc, type, q.rows, appended, /*alibi=*/Value(),
+                                            q.heads, scale);
+  if (window)
+    attention.setWindow(*window);
+  if (softcap > 0)
+    attention.setSoftcapAttr(builder.getF64FloatAttr(softcap));
+  return attention;
 }
 
 Lifted Step::liftAttention(graph::AttentionOp op) {

@@ -66,9 +66,9 @@ TEST(RopeConfig, divisors) {
 }
 
 TEST(RopeConfig, refusesWhatItDoesNotKnow) {
-  auto unknown = resolveRope({.type = "longrope", .rotarySize = 64});
+  auto unknown = resolveRope({.type = "ntk", .rotarySize = 64});
   ASSERT_FALSE(unknown.isOk());
-  EXPECT_NE(unknown.status().message().find("'longrope' is not supported"), std::string::npos);
+  EXPECT_NE(unknown.status().message().find("'ntk' is not supported"), std::string::npos);
   EXPECT_FALSE(resolveRope({.rotarySize = 7}).isOk());
   EXPECT_FALSE(resolveRope({.rotarySize = 0}).isOk());
   EXPECT_FALSE(resolveRope({.theta = 0, .rotarySize = 8}).isOk());

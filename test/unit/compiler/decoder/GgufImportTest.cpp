@@ -143,8 +143,8 @@ TEST_F(GgufImport, namesWhatIsWrong) {
   experts.u32("llama.expert_count", 8);
   expectError(addTensors(experts), "8 experts");
   GgufBuilder rope = model();
-  rope.string("llama.rope.scaling.type", "longrope");
-  expectError(addTensors(rope), "'longrope' is not supported");
+  rope.string("llama.rope.scaling.type", "ntk");
+  expectError(addTensors(rope), "'ntk' is not supported");
   GgufBuilder none;
   expectError(addTensors(none), "general.architecture");
   GgufBuilder layers;

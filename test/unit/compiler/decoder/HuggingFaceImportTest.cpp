@@ -149,8 +149,8 @@ TEST_F(HuggingFaceImport, failsWithOneMessage) {
   expectHas(errors, "has no config.json");
   EXPECT_FALSE(import(llamaTensors(), "\"x\":1", "gemma3"));
   expectHas(errors, "'gemma3' is not supported");
-  EXPECT_FALSE(import(llamaTensors(), "\"rope_scaling\":{\"type\":\"longrope\",\"factor\":2}"));
-  expectHas(errors, "'longrope' is not supported");
+  EXPECT_FALSE(import(llamaTensors(), "\"rope_scaling\":{\"type\":\"ntk\",\"factor\":2}"));
+  expectHas(errors, "'ntk' is not supported");
 }
 
 } // namespace
