@@ -65,8 +65,8 @@ struct PositionBias {
 
 /// Softmax of one row over the keys [lo, hi) of the tile, whose raw scores lie in its weights.
 KERNEL_INLINE void softmaxRow(const SoftmaxState &state, int64_t row, const KeyTile &tile,
-                              int64_t lo, int64_t hi, float scale, float softcap,
-                              bool hasBias, PositionBias bias) {
+                              int64_t lo, int64_t hi, float scale, float softcap, bool hasBias,
+                              PositionBias bias) {
   float *p = state.weights + row * kKeyTile;
   const bool isWhole = lo == 0 && hi == kKeyTile;
   F32x16 score[kRuns], largest = splat(-__builtin_inff());

@@ -21,8 +21,10 @@ struct Scores {
   MatMulOp product;
   double scale = 1;
   double softcap = 0;
-  Value mask;                  ///< Added, or i1 and chosen by.
+  SmallVector<Value, 2> masks; ///< Added, or one of i1 and chosen by.
   bool isMaskInverted = false; ///< i1: true means masked.
+  /// Products of [batch * heads, ...] that become [batch, heads, ...] before the softmax.
+  ReshapeOp unfold;
 };
 
 struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
@@ -47,6 +49,9 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
   /// such.
   SoftmaxOp matchSoftmax(Value value) const {
     value = peelCasts(value);
+    // Folded again: [batch, heads, ...] to [batch * heads, ...].
+    if (auto fold = value.getDefiningOp<ReshapeOp>(); fold && rankOf(value) == 3)
+      value = peelCasts(fold.getX());
     if (auto select = value.getDefiningOp<SelectOp>()) {
       auto isNaN = select.getCondition().getDefiningOp<UnaryOp>();
       if (!isNaN || isNaN.getKind() != UnaryKind::IsNaN || scalarConstant(select.getA()) != 0.0 ||
@@ -67,8 +72,15 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     return number && *number <= -1e4;
   }
 
+  /// Whether a reshape takes [a * b, c, d] to [a, b, c, d].
+  bool isUnfold(ReshapeOp reshape) const {
+    const Shape *from = samples->shape(reshape.getX(), 0), *to = samples->shape(reshape.getY(), 0);
+    return from && to && from->size() == 3 && to->size() == 4 && (*to)[2] == (*from)[1] &&
+           (*to)[3] == (*from)[2];
+  }
+
   /// Follows a value to the product, outermost operation first.
-  static bool matchScores(Value value, Scores &scores, unsigned depth) {
+  bool matchScores(Value value, Scores &scores, unsigned depth) {
     value = peelCasts(value);
     if (depth > 8)
       return false;
@@ -88,14 +100,19 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
       scores.softcap = scores.scale;
       return matchScores(tanh.getX(), scores, depth + 1);
     }
+    if (auto reshape = value.getDefiningOp<ReshapeOp>();
+        reshape && !scores.unfold && isUnfold(reshape)) {
+      scores.unfold = reshape;
+      return matchScores(reshape.getX(), scores, depth + 1);
+    }
     // A mask under a factor would be scaled with the scores; exporters put it outside.
-    if (scores.mask || scores.scale != 1 || scores.softcap != 0)
+    if (scores.scale != 1 || scores.softcap != 0)
       return false;
     if (auto sum = asBinary(value, BinaryKind::Add)) {
       for (auto [inner, mask] :
            {std::pair(sum.getA(), sum.getB()), std::pair(sum.getB(), sum.getA())}) {
         Scores attempt = scores;
-        attempt.mask = mask;
+        attempt.masks.push_back(mask);
         if (matchScores(inner, attempt, depth + 1)) {
           scores = attempt;
           return true;
@@ -105,9 +122,9 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     }
     if (auto select = value.getDefiningOp<SelectOp>()) {
       bool isInverted = isMasking(select.getA());
-      if (!isInverted && !isMasking(select.getB()))
+      if (!scores.masks.empty() || (!isInverted && !isMasking(select.getB())))
         return false;
-      scores.mask = select.getCondition();
+      scores.masks.push_back(select.getCondition());
       scores.isMaskInverted = isInverted;
       return matchScores(isInverted ? select.getB() : select.getA(), scores, depth + 1);
     }
@@ -121,11 +138,50 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     return CastOp::create(builder, loc, UnrankedTensorType::get(element), value).getY();
   }
 
+  /// Dimensions [start, end) of \p value.
+  static Value sizes(Value value, int64_t start, int64_t end, OpBuilder &builder, Location loc) {
+    return ShapeOp::create(builder, loc, RankedTensorType::get({end - start}, builder.getI64Type()),
+                           value, start, builder.getI64IntegerAttr(end));
+  }
+
+  /// \p value as [batch, heads, ...] where the products are of [batch * heads, ...].
+  static Value unfolded(Value value, ReshapeOp unfold, OpBuilder &builder, Location loc) {
+    if (!unfold)
+      return value;
+    auto shape = ConcatOp::create(
+        builder, loc, RankedTensorType::get({4}, builder.getI64Type()),
+        ValueRange{sizes(unfold.getY(), 0, 2, builder, loc), sizes(value, 1, 3, builder, loc)},
+        /*axis=*/0);
+    return ReshapeOp::create(builder, loc, UnrankedTensorType::get(getElementTypeOrSelf(value)),
+                             value, shape, /*allowzero=*/UnitAttr())
+        .getY();
+  }
+
+  /// The sum of the masks as [.., new tokens, keys]; null for none.
+  Value joinMasks(const Scores &scores, OpBuilder &builder, Location loc) const {
+    Value sum;
+    for (Value mask : scores.masks) {
+      // One that was added before the products were unfolded.
+      Value own = rankOf(mask) == 3 ? unfolded(mask, scores.unfold, builder, loc) : mask;
+      sum = sum ? BinaryOp::create(builder, loc, UnrankedTensorType::get(getElementTypeOrSelf(sum)),
+                                   BinaryKind::Add, sum, own)
+                      .getY()
+                : own;
+    }
+    return sum;
+  }
+
   void raise(MatMulOp output, OpBuilder &builder) {
     SoftmaxOp softmax = matchSoftmax(output.getA());
     Scores scores;
-    if (!softmax || !matchScores(softmax.getX(), scores, 0) || rankOf(output.getY()) != 4 ||
-        rankOf(scores.product.getB()) != 4)
+    if (!softmax || !matchScores(softmax.getX(), scores, 0))
+      return;
+    int64_t rank = scores.unfold ? 3 : 4;
+    if (rankOf(output.getY()) != rank || rankOf(output.getB()) != rank ||
+        rankOf(scores.product.getB()) != rank ||
+        (scores.masks.size() > 1 && llvm::any_of(scores.masks, [](Value mask) {
+           return !isa<FloatType>(getElementTypeOrSelf(mask));
+         })))
       return;
     Location loc = output.getLoc();
     builder.setInsertionPoint(output);
@@ -133,29 +189,45 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     WithScalar q = peelScale(scores.product.getA()), k = peelScale(scores.product.getB());
     double scale = scores.scale * q.scalar * k.scalar;
     // The product takes the keys as [batch, heads, size, keys].
-    static constexpr int64_t swap[] = {0, 1, 3, 2};
+    ReshapeOp unfold = scores.unfold;
+    SmallVector<int64_t> swap =
+        unfold ? SmallVector<int64_t>{0, 2, 1} : SmallVector<int64_t>{0, 1, 3, 2};
     auto turned = k.value.getDefiningOp<TransposeOp>();
-    Value keys = turned && turned.getPerm() == ArrayRef<int64_t>(swap)
+    Value keys = turned && ArrayRef<int64_t>(turned.getPerm()) == ArrayRef<int64_t>(swap)
                      ? turned.getX()
                      : TransposeOp::create(builder, loc,
                                            UnrankedTensorType::get(getElementTypeOrSelf(k.value)),
-                                           k.value, ArrayRef<int64_t>(swap))
+                                           k.value, swap)
                            .getY();
     Type element = getElementTypeOrSelf(output.getY());
-    Value mask = scores.mask;
+    Value mask = joinMasks(scores, builder, loc);
     if (mask && scores.isMaskInverted)
       mask = UnaryOp::create(builder, loc, mask.getType(), UnaryKind::Not, mask).getY();
     auto f32 = [&](double number) { return builder.getF32FloatAttr(static_cast<float>(number)); };
     auto attention = AttentionOp::create(
-        builder, loc, output.getType(), /*present_key=*/Type(), /*present_value=*/Type(),
-        /*qk=*/Type(), castTo(element, q.value, builder, loc), castTo(element, keys, builder, loc),
-        castTo(element, output.getB(), builder, loc), mask, /*past_key=*/Value(),
+        builder, loc, unfold ? Type(UnrankedTensorType::get(element)) : output.getType(),
+        /*present_key=*/Type(), /*present_value=*/Type(), /*qk=*/Type(),
+        castTo(element, unfolded(q.value, unfold, builder, loc), builder, loc),
+        castTo(element, unfolded(keys, unfold, builder, loc), builder, loc),
+        castTo(element, unfolded(output.getB(), unfold, builder, loc), builder, loc), mask,
+        /*past_key=*/Value(),
         /*past_value=*/Value(), /*nonpad_kv_seqlen=*/Value(),
         /*is_causal=*/UnitAttr(), f32(scale), f32(scores.softcap), builder.getI64IntegerAttr(0),
         builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0));
+    Value result = attention.getY();
+    if (unfold) {
+      // As the product gave it: the shape of its own first operand's rows and second's columns.
+      auto shape = ConcatOp::create(builder, loc, RankedTensorType::get({3}, builder.getI64Type()),
+                                    ValueRange{sizes(output.getA(), 0, 2, builder, loc),
+                                               sizes(output.getB(), 2, 3, builder, loc)},
+                                    /*axis=*/0);
+      result = ReshapeOp::create(builder, loc, output.getType(), result, shape,
+                                 /*allowzero=*/UnitAttr())
+                   .getY();
+    }
     for (Operation *op = before->getNextNode(); op != output; op = op->getNextNode())
       samples->extend(op, output);
-    output.getY().replaceAllUsesWith(attention.getY());
+    output.getY().replaceAllUsesWith(result);
     ++attentions;
   }
 

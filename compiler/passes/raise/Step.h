@@ -39,6 +39,8 @@ struct Lifted {
 /// What a mask lets a query see.
 struct MaskMeaning {
   std::optional<int64_t> window; ///< Keys a query sees at most, itself included.
+  /// ALiBi: what a key one further to the left loses, one number for each head (or for all).
+  std::vector<float> slopes;
   std::string problem; ///< Not empty: the mask is neither causal nor causal with a window.
 };
 
@@ -128,8 +130,8 @@ private:
   std::optional<Projection> readProjection(Lifted &value, int64_t headsIfFolded, AxisKind sequence,
                                            std::string &problem);
   mlir::Value attend(mlir::Operation *op, const Projection &q, const Projection &k,
-                     const Projection &v, double scale, double softcap,
-                     std::optional<int64_t> window, std::string &problem);
+                     const Projection &v, double scale, double softcap, const MaskMeaning &mask,
+                     std::string &problem);
   Lifted cacheOf(mlir::Value rows, int64_t layer, bool isKey, int64_t heads, int64_t size);
 
   // Weights (StepWeights.cpp).

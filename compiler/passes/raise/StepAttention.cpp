@@ -64,8 +64,7 @@ Lifted Step::cacheOf(Value rows, int64_t layer, bool isKey, int64_t heads, int64
 }
 
 Value Step::attend(Operation *op, const Projection &q, const Projection &k, const Projection &v,
-                   double scale, double softcap, std::optional<int64_t> window,
-                   std::string &problem) {
+                   double scale, double softcap, const MaskMeaning &mask, std::string &problem) {
   if (k.heads != v.heads || k.layer != v.layer || k.repeat != v.repeat) {
     problem = "keys and values must have the same heads and come from the cache of one layer";
     return {};
@@ -90,12 +89,26 @@ Value Step::attend(Operation *op, const Projection &q, const Projection &k, cons
                              /*paged=*/false);
   Value cache = llm::KvCacheOp::create(builder, loc, kv, builder.getI64IntegerAttr(number));
   Value appended = llm::KvAppendOp::create(builder, loc, kv, cache, k.rows, v.rows);
-  layer = {q.heads, k.heads, k.size, v.size, window, appended};
+  layer = {q.heads, k.heads, k.size, v.size, mask.window, appended};
   auto type = RankedTensorType::get({ShapedType::kDynamic, q.heads * v.size}, builder.getF32Type());
-  auto attention = llm::AttentionOp::create(builder, loc, type, q.rows, appended, /*alibi=*/Value(),
-                                            q.heads, scale);
-  if (window)
-    attention.setWindow(*window);
+  Value slopes;
+  if (!mask.slopes.empty()) {
+    std::vector<float> all = mask.slopes;
+    if (all.size() == 1)
+      all.resize(q.heads, all.front());
+    if (static_cast<int64_t>(all.size()) != q.heads) {
+      problem =
+          llvm::formatv("the position bias has {0} heads, the queries {1}", all.size(), q.heads);
+      return {};
+    }
+    auto values = DenseElementsAttr::get(RankedTensorType::get({q.heads}, builder.getF32Type()),
+                                         ArrayRef<float>(all));
+    slopes = llm::WeightConstantOp::create(builder, loc, values.getType(), values);
+  }
+  auto attention =
+      llm::AttentionOp::create(builder, loc, type, q.rows, appended, slopes, q.heads, scale);
+  if (mask.window)
+    attention.setWindow(*mask.window);
   if (softcap > 0)
     attention.setSoftcapAttr(builder.getF64FloatAttr(softcap));
   return attention;
@@ -137,8 +150,7 @@ Lifted Step::liftAttention(graph::AttentionOp op) {
     return fail(op, meaning.problem);
   double scale = op.getScale() ? op.getScale()->convertToFloat()
                                : 1.0 / std::sqrt(static_cast<double>(pq->size));
-  Value rows =
-      attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), meaning.window, problem);
+  Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), meaning, problem);
   if (!rows)
     return fail(op, problem);
   int64_t layer = pk->layer;
@@ -222,10 +234,10 @@ Lifted Step::liftGroupQueryAttention(GroupQueryAttentionOp op) {
   if (scale == 0)
     scale = 1.0 / std::sqrt(static_cast<double>(pq->size));
   // A query sees itself and local_window_size keys to its left.
-  std::optional<int64_t> window;
+  MaskMeaning mask;
   if (static_cast<int64_t>(op.getLocalWindowSize()) >= 0)
-    window = static_cast<int64_t>(op.getLocalWindowSize()) + 1;
-  Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), window, problem);
+    mask.window = static_cast<int64_t>(op.getLocalWindowSize()) + 1;
+  Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), mask, problem);
   if (!rows)
     return fail(op, problem);
   if (op.getPresentKey())

@@ -226,6 +226,14 @@ func.func @window(%q: tensor<?x64xf32>, %c: !llm.kv<2 x 16 x 16 x f32>) {
 
 // -----
 
+func.func @alibi(%q: tensor<?x64xf32>, %c: !llm.kv<2 x 16 x 16 x f32>, %s: tensor<2xf32>) {
+  // expected-error @+1 {{alibi must be tensor<4xf32>, got 'tensor<2xf32>'}}
+  %o = llm.attention %q, %c alibi(%s) {heads = 4 : i64, scale = 0.25 : f64} : tensor<?x64xf32>, !llm.kv<2 x 16 x 16 x f32> alibi tensor<2xf32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
 func.func @norm_eps(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %c: !llm.kv<2 x 16 x 16 x f32>) {
   // expected-error @+1 {{needs norm_eps exactly where it has norms}}
   %r, %d = llm.rope_append %q, %k, %k, %c {heads = 4 : i64, norm_eps = 1.0e-6 : f64} : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, !llm.kv<2 x 16 x 16 x f32>

@@ -85,6 +85,9 @@ func.func @attention(%positions: tensor<?xi32>, %q: tensor<?x64xf32>, %k: tensor
   // CHECK: llm.rope_append %{{.*}}, %{{.*}}, %{{.*}}, %[[C]] angles(%[[A]]) norms(%{{.*}}, %{{.*}}) {heads = 4 : i64, norm_eps = 1.562500e-02 : f64}
   %q2, %c2 = llm.rope_append %q, %k, %v, %c angles(%a) norms(%n, %n) {heads = 4 : i64, norm_eps = 0.015625 : f64}
       : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, !llm.kv<2 x 16 x 16 x bf16, paged> angles tensor<?x2x8xf32> norms tensor<16xf32>, tensor<16xf32>
+  // CHECK: llm.attention %{{.*}}, %{{.*}} alibi(%{{.*}}) {heads = 4 : i64, scale = 2.500000e-01 : f64} : {{.*}} alibi tensor<4xf32> -> tensor<?x64xf32>
+  %slopes = llm.weight_constant dense<[0.5, 0.25, 0.125, 0.0625]> : tensor<4xf32>
+  %biased = llm.attention %q2, %c2 alibi(%slopes) {heads = 4 : i64, scale = 0.25 : f64} : tensor<?x64xf32>, !llm.kv<2 x 16 x 16 x bf16, paged> alibi tensor<4xf32> -> tensor<?x64xf32>
   // CHECK: llm.attention %{{.*}}, %{{.*}} {heads = 4 : i64, scale = 2.500000e-01 : f64, softcap = 5.000000e+01 : f64, window = 128 : i64}
   %o = llm.attention %q2, %c2 {heads = 4 : i64, scale = 0.25 : f64, softcap = 50.0 : f64, window = 128 : i64}
       : tensor<?x64xf32>, !llm.kv<2 x 16 x 16 x bf16, paged> -> tensor<?x64xf32>

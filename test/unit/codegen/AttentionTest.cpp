@@ -18,6 +18,10 @@ namespace {
 struct Shape {
   int64_t heads, kvHeads, keySize, valueSize, window = 0, element = 0;
   double softcap = 0;
+  bool alibi = false;
+
+  /// Slopes that fall from head to head, as those of ALiBi do.
+  float slope(int64_t head) const { return alibi ? 0.7f / static_cast<float>(head + 1) : 0.0f; }
 };
 
 float rounded(float x, int64_t element) {
@@ -163,7 +167,14 @@ Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vect
   step.tileSeq = tileSeq.data(), step.tileStart = tileStart.data();
   step.tileCount = tileCount.data();
   Buffer qb = Buffer::of(q), y(positions.size() * h.heads * h.valueSize * 4);
-  kernel.run(step, {qb.data(), y.data()}, step.Q * h.kvHeads, {prefix}, pieces);
+  std::vector<float> slopes;
+  for (int64_t head = 0; head < h.heads; ++head)
+    slopes.push_back(h.slope(head));
+  Buffer slopesBuffer = Buffer::of(slopes);
+  std::vector<void *> bindings = {qb.data(), y.data()};
+  if (h.alibi)
+    bindings.insert(bindings.begin() + 1, slopesBuffer.data());
+  kernel.run(step, bindings, step.Q * h.kvHeads, {prefix}, pieces);
   EXPECT_TRUE(y.guardIsIntact());
   Outputs out;
   int64_t t = 0;
@@ -184,7 +195,8 @@ CompiledKernel compile(const Shape &s, CpuLevel level, int64_t queryTile) {
                          {"softcap", s.softcap},
                          {"window", s.window},
                          {"kv_element", s.element},
-                         {"query_tile", queryTile}},
+                         {"query_tile", queryTile},
+                         {"alibi", int64_t(s.alibi)}},
                         level);
 }
 
@@ -203,8 +215,9 @@ void expectReference(const Sequences &s, const Outputs &outputs, double toleranc
         v.insert(v.end(), vt, vt + h.valueSize);
       }
       std::span<const float> q(&s.q[sequence][(p * h.heads + head) * h.keySize], h.keySize);
-      std::vector<double> want = reference::attend(q, k, v, p - lo + 1, h.valueSize,
-                                                   1 / std::sqrt(double(h.keySize)), h.softcap);
+      std::vector<double> want =
+          reference::attend(q, k, v, p - lo + 1, h.valueSize, 1 / std::sqrt(double(h.keySize)),
+                            h.softcap, h.slope(head));
       for (int64_t i = 0; i < h.valueSize; ++i)
         ASSERT_NEAR(out[head * h.valueSize + i], want[i], tolerance)
             << "sequence " << sequence << " position " << p << " head " << head << " at " << i;
@@ -237,14 +250,14 @@ TEST_P(AttentionShapes, MatchesReferenceAndIsInvariant) {
     EXPECT_EQ(o, perLevel.front());
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, AttentionShapes,
-                         testing::Values(Shape{9, 3, 64, 64}, Shape{4, 4, 64, 64},
-                                         Shape{9, 3, 64, 64, 0, 1}, Shape{9, 3, 64, 64, 0, 2},
-                                         Shape{4, 1, 80, 80, 0, 1}, Shape{7, 1, 24, 40},
-                                         Shape{2, 1, 5, 3, 0, 2}, Shape{8, 2, 128, 128, 33},
-                                         Shape{3, 1, 16, 16, 1}, Shape{6, 3, 32, 32, 0, 1, 5.0},
-                                         Shape{5, 1, 20, 256, 100, 2, 2.0}, Shape{16, 2, 96, 112},
-                                         Shape{9, 3, 64, 64, 0, 3}, Shape{4, 1, 20, 12, 40, 3}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttentionShapes,
+    testing::Values(Shape{9, 3, 64, 64}, Shape{4, 4, 64, 64}, Shape{9, 3, 64, 64, 0, 1},
+                    Shape{9, 3, 64, 64, 0, 2}, Shape{4, 1, 80, 80, 0, 1}, Shape{7, 1, 24, 40},
+                    Shape{2, 1, 5, 3, 0, 2}, Shape{8, 2, 128, 128, 33}, Shape{3, 1, 16, 16, 1},
+                    Shape{6, 3, 32, 32, 0, 1, 5.0}, Shape{5, 1, 20, 256, 100, 2, 2.0},
+                    Shape{16, 2, 96, 112}, Shape{9, 3, 64, 64, 0, 3}, Shape{4, 1, 20, 12, 40, 3},
+                    Shape{4, 4, 16, 16, 0, 0, 0, true}, Shape{6, 2, 24, 40, 37, 1, 3.0, true}));
 
 /// Case A01: a window counts the token itself.
 TEST(Attention, WindowCountsTheTokenItself) {

@@ -254,6 +254,25 @@ TEST(Embed, ReadsEveryPacking) {
   }
 }
 
+/// A table of positions is read by position, whatever the tokens are.
+TEST(Embed, ReadsATableOfPositions) {
+  std::mt19937 rng(10);
+  const int64_t count = 20, d = 19;
+  std::vector<float> table = randomFloats(rng, count * d, -1, 1);
+  std::vector<int32_t> tokens = {500, 3, 7}, positions = {19, 0, 8};
+  LlmrtStep step{};
+  step.tokens = tokens.data(), step.positions = positions.data();
+  for (CpuLevel level : runnableLevels()) {
+    CompiledKernel kernel("embed", {{"d", d}, {"scale", 1.0}, {"positions", count}}, level);
+    Buffer w = Buffer::of(table), y(3 * d * 4);
+    kernel.run(step, {w.data(), y.data()}, 3);
+    EXPECT_TRUE(y.guardIsIntact());
+    for (int64_t t = 0; t < 3; ++t)
+      for (int64_t i = 0; i < d; ++i)
+        ASSERT_EQ(y.floats()[t * d + i], table[positions[t] * d + i]);
+  }
+}
+
 TEST(GatherRows, PicksTheLogitRows) {
   std::mt19937 rng(8);
   const int64_t d = 21;
@@ -283,6 +302,7 @@ TEST(Elementwise, MatchesReference) {
   for (Case c : {Case{"add", 0, '+'},
                  {"mul", 0, '*'},
                  {"scale", 0, 's'},
+                 {"softcap", 0, 'c'},
                  {"relu", 4, 0},
                  {"silu", 1, 0},
                  {"gelu", 2, 0},
@@ -305,6 +325,7 @@ TEST(Elementwise, MatchesReference) {
         want = c.second == '+'   ? want + b[i]
                : c.second == '*' ? want * b[i]
                : c.second == 's' ? want * 0.125
+               : c.second == 'c' ? 0.125 * std::tanh(want / 0.125)
                                  : want;
         ASSERT_NEAR(y.floats()[i], want, 1e-6 * (std::fabs(want) + 1e-3)) << c.op << " of " << a[i];
       }

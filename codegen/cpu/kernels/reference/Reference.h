@@ -48,10 +48,11 @@ std::vector<double> norm(std::span<const float> x, std::span<const float> w,
 /// 0 none, 1 SiLU, 2 GELU (erf), 3 GELU (tanh), 4 ReLU.
 double activate(double x, int64_t activation);
 
-/// One query over keys and values [count, size] in double; zeros without keys.
+/// One query over keys and values [count, size] in double; zeros without keys. The last key is at
+/// the query's position; \p slope is ALiBi's.
 std::vector<double> attend(std::span<const float> q, std::span<const float> keys,
                            std::span<const float> values, int64_t count, int64_t valueSize,
-                           double scale, double softcap);
+                           double scale, double softcap, double slope = 0);
 
 } // namespace llmc::reference
 

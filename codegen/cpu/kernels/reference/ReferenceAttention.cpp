@@ -7,7 +7,8 @@ using namespace llmc;
 
 std::vector<double> reference::attend(std::span<const float> q, std::span<const float> keys,
                                       std::span<const float> values, int64_t count,
-                                      int64_t valueSize, double scale, double softcap) {
+                                      int64_t valueSize, double scale, double softcap,
+                                      double slope) {
   std::vector<double> out(valueSize), scores(count);
   double largest = -INFINITY, sum = 0;
   for (int64_t t = 0; t < count; ++t) {
@@ -17,6 +18,7 @@ std::vector<double> reference::attend(std::span<const float> q, std::span<const 
     score *= scale;
     if (softcap != 0)
       score = softcap * std::tanh(score / softcap);
+    score += slope * static_cast<double>(t - (count - 1));
     scores[t] = score;
     largest = std::max(largest, score);
   }
