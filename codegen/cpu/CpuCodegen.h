@@ -10,6 +10,7 @@
 #ifndef LLMC_CODEGEN_CPU_CPUCODEGEN_H
 #define LLMC_CODEGEN_CPU_CPUCODEGEN_H
 
+#include "codegen/KernelSpec.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/LLVM.h"
@@ -17,7 +18,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace llmc {
@@ -31,20 +31,6 @@ enum class CpuLevel : int {
 /// Every level, least first, and its name in plans.
 std::vector<CpuLevel> allCpuLevels();
 llvm::StringRef cpuLevelName(CpuLevel level);
-
-/// A constant of a kernel by its name in the plan: codegen/cpu/kernels/README.md. One that isn't
-/// given is 0.
-struct KernelConstant {
-  std::string name;
-  std::variant<int64_t, double, std::string> value;
-};
-
-/// A kernel to make: \p kind of the README's table, specialised for \p constants.
-struct KernelSpec {
-  std::string symbol; ///< a C identifier, unique
-  std::string kind;
-  std::vector<KernelConstant> constants;
-};
 
 struct CpuObject {
   std::string bytes;                  ///< an ELF shared object

@@ -2,7 +2,8 @@
 #ifndef LLMC_CODEGEN_CPU_KERNELCONSTANTS_H
 #define LLMC_CODEGEN_CPU_KERNELCONSTANTS_H
 
-#include "codegen/cpu/CpuCodegen.h"
+#include "codegen/KernelSpec.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace llmc {
 

@@ -34,6 +34,7 @@ struct CompileOptions {
   std::string emitPhase;             ///< stop after this phase and write its IR; empty: a plan
   std::string emitPath;              ///< where --emit writes; empty: standard output
   std::vector<std::string> disabledPasses;
+  std::vector<std::string> targets;   ///< values of --target (compiler/target/Target.h); none: cpu
   std::vector<std::string> cpuLevels; ///< empty: all
   unsigned jobs = 0;                  ///< 0: as many threads as the process may use
   bool quiet = false;

@@ -2,6 +2,7 @@
 
 #include "compiler/driver/Driver.h"
 #include "codegen/cpu/CpuCodegen.h"
+#include "compiler/driver/CudaKernels.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/ImportModel.h"
 #include "compiler/driver/OutputFile.h"
@@ -9,6 +10,7 @@
 #include "compiler/driver/PlanEmitter.h"
 #include "compiler/driver/Provenance.h"
 #include "compiler/passes/AllPasses.h"
+#include "compiler/target/Target.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -56,6 +58,9 @@ private:
   /// Dumps the module where --dump-ir asks for it; true when --emit stops here.
   Result<bool> afterPhase(Phase phase);
   Status compileKernels(plan::ProgramOp program, PlanExtras &extras);
+  Status compileCuda(plan::ProgramOp program, PlanExtras &extras);
+  /// Writes the CUDA sources and a manifest to the folder of --emit.
+  Status emitCuda(plan::ProgramOp program);
   /// Measures what the search for 4-bit scales needs to know.
   Status calibrate();
   Status failure(llvm::StringRef fallback) {
@@ -64,6 +69,7 @@ private:
   unsigned jobs() const;
 
   const CompileOptions &options;
+  TargetSet targets;
   Progress &progress;
   MLIRContext context;
   DiagnosticCollector diagnostics;
@@ -89,8 +95,17 @@ Status Compilation::check() {
           "--disable-pass: '" + name +
           "' is not a pass that can be left out; those are: " + llvm::join(known, ", "));
   }
-  if (!options.emitPhase.empty() && !phaseByName(options.emitPhase)) {
-    std::vector<std::string> known;
+  LLMRT_ASSIGN_OR_RETURN(targets, parseTargets(options.targets));
+  if (options.emitPhase == kEmitCuda) {
+    if (options.emitPath.empty())
+      return llmrt::invalidArgument("--emit cuda=DIR names the folder for the sources");
+    if (options.targets.empty()) {
+      LLMRT_ASSIGN_OR_RETURN(targets, parseTargets({"cuda"}));
+    }
+    if (targets.cuda.empty())
+      return llmrt::invalidArgument("--emit cuda needs --target cuda or cuda:ARCH,...");
+  } else if (!options.emitPhase.empty() && !phaseByName(options.emitPhase)) {
+    std::vector<std::string> known = {"cuda=DIR"};
     for (auto &[name, what] : phaseHelp())
       known.push_back(name);
     return llmrt::invalidArgument("--emit: no phase '" + options.emitPhase +
@@ -138,21 +153,7 @@ Result<bool> Compilation::afterPhase(Phase phase) {
 }
 
 Status Compilation::compileKernels(plan::ProgramOp program, PlanExtras &extras) {
-  std::vector<KernelSpec> specs;
-  for (plan::KernelOp kernel : program.getOps<plan::KernelOp>()) {
-    KernelSpec spec{kernel.getSymName().str(), kernel.getKind().str(), {}};
-    for (NamedAttribute attr : kernel.getConstants()) {
-      KernelConstant constant{attr.getName().str(), int64_t(0)};
-      if (auto integer = dyn_cast<IntegerAttr>(attr.getValue()))
-        constant.value = integer.getInt();
-      else if (auto real = dyn_cast<FloatAttr>(attr.getValue()))
-        constant.value = real.getValueAsDouble();
-      else
-        constant.value = cast<StringAttr>(attr.getValue()).str();
-      spec.constants.push_back(std::move(constant));
-    }
-    specs.push_back(std::move(spec));
-  }
+  std::vector<KernelSpec> specs = kernelSpecs(program);
   LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
   progress.begin("kernels", chosen.size());
   std::vector<FailureOr<CpuObject>> objects(chosen.size());
@@ -189,6 +190,23 @@ Status Compilation::compileKernels(plan::ProgramOp program, PlanExtras &extras) 
   return Status::ok();
 }
 
+Status Compilation::compileCuda(plan::ProgramOp program, PlanExtras &extras) {
+  FailureOr<std::vector<CudaUnit>> units = emitCudaUnits(program);
+  if (failed(units))
+    return failure("the CUDA kernels could not be written");
+  Result<CudaImages> images = compileCudaUnits(*units, targets.cuda, jobs(), progress);
+  LLMRT_RETURN_IF_ERROR(images.status());
+  extras.cuda = std::move(*images);
+  return Status::ok();
+}
+
+Status Compilation::emitCuda(plan::ProgramOp program) {
+  FailureOr<std::vector<CudaUnit>> units = emitCudaUnits(program);
+  if (failed(units))
+    return failure("the CUDA kernels could not be written");
+  return writeCudaSources(program, *units, targets.cuda, options.emitPath, jobs(), progress);
+}
+
 Status Compilation::calibrate() {
   CalibrationOptions run;
   run.threads = jobs();
@@ -221,7 +239,7 @@ Status Compilation::run() {
   if (done)
     return Status::ok();
 
-  Phase last = options.emitPhase.empty() ? Phase::Plan : *phaseByName(options.emitPhase);
+  Phase last = phaseByName(options.emitPhase).value_or(Phase::Plan);
   Status phaseStatus;
   progress.begin("passes");
   LogicalResult ran = runPipeline(*model.module, options, last, [&](Phase phase) {
@@ -247,15 +265,20 @@ Status Compilation::run() {
   LLMRT_RETURN_IF_ERROR(phaseStatus);
   if (failed(ran))
     return failure("the model could not be compiled");
-  if (!options.emitPhase.empty())
+  if (phaseByName(options.emitPhase))
     return Status::ok();
 
   plan::ProgramOp program = *model.module->getOps<plan::ProgramOp>().begin();
+  if (options.emitPhase == kEmitCuda)
+    return emitCuda(program);
   // Hashing the sources only waits for the disk and one core: beside the kernels.
   std::future<Result<std::vector<SourceHash>>> hashes =
       std::async(std::launch::async, [&] { return hashSources(files); });
   PlanExtras extras;
-  LLMRT_RETURN_IF_ERROR(compileKernels(program, extras));
+  if (targets.cpu)
+    LLMRT_RETURN_IF_ERROR(compileKernels(program, extras));
+  if (!targets.cuda.empty())
+    LLMRT_RETURN_IF_ERROR(compileCuda(program, extras));
   LLMRT_ASSIGN_OR_RETURN(sources, hashes.get());
   extras.provenance = makeProvenance(sources, options);
   fillText(model.text, extras);
@@ -266,7 +289,9 @@ Status Compilation::run() {
 
   EmitOptions emit;
   emit.threads = jobs();
-  emit.selfTest = options.selfTest;
+  // The self-test is what a CPU computes.
+  if (targets.cpu)
+    emit.selfTest = options.selfTest;
   return writePlan(program, files, extras, options.output, emit, progress);
 }
 

@@ -1,6 +1,7 @@
 //===- OptionsKey.cpp - the options that decide a plan's bytes ------------------------------===//
 
 #include "compiler/driver/CompileOptions.h"
+#include "compiler/target/Target.h"
 
 using namespace llmc;
 
@@ -18,6 +19,9 @@ std::vector<std::string> llmc::optionsKey(const CompileOptions &options) {
     key.push_back("--max-num-batched-tokens=" + std::to_string(options.maxBatchedTokens));
   if (options.maxSequences != CompileOptions().maxSequences)
     key.push_back("--max-num-seqs=" + std::to_string(options.maxSequences));
+  if (llmrt::Result<TargetSet> targets = parseTargets(options.targets);
+      targets && !targets->cuda.empty())
+    key.push_back("--target=" + formatTargets(*targets));
   for (const std::string &pass : options.disabledPasses)
     key.push_back("--disable-pass=" + pass);
   for (const std::string &level : options.cpuLevels)

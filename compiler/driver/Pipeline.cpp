@@ -3,6 +3,7 @@
 #include "compiler/driver/Pipeline.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/raise/Passes.h"
+#include "compiler/target/Target.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -47,6 +48,12 @@ struct Step {
   Factory make;
 };
 
+/// Tensor cores take f16 inputs: int8 rows are for the CPU.
+bool hasCpu(const CompileOptions &options) {
+  llmrt::Result<TargetSet> targets = parseTargets(options.targets);
+  return !targets || targets->cpu;
+}
+
 std::string kvElement(const CompileOptions &options) {
   const std::string &dtype = options.kvCacheDtype;
   return dtype == "auto" ? "f16" : dtype == "int8" ? "i8" : dtype;
@@ -72,7 +79,7 @@ const std::vector<Step> &steps() {
        }},
       {Phase::Quantize, "llmc-quantize-activations", 0,
        [](const CompileOptions &options) -> std::unique_ptr<Pass> {
-         if (options.activations == "f32")
+         if (options.activations == "f32" || (options.activations == "auto" && !hasCpu(options)))
            return nullptr;
          // 8-bit weights are chosen for quality: there the inputs' rounding is most of the error.
          QuantizeActivationsPassOptions o;

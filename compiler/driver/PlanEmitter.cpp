@@ -4,6 +4,7 @@
 #include "compiler/passes/plan/KernelFormat.h"
 #include "compiler/quantize/Quantize.h"
 #include "runtime/device/cpu/KernelAbi.h"
+#include "runtime/device/cuda/KernelAbi.h"
 #include "runtime/plan/PlanWriter.h"
 
 #include <atomic>
@@ -178,16 +179,23 @@ Status llmc::writePlan(plan::ProgramOp program, const ModelFiles &files, const P
   auto bytes = [](const std::string &s) {
     return std::span(reinterpret_cast<const uint8_t *>(s.data()), s.size());
   };
-  for (const CodeImage &code : extras.code) {
-    LLMRT_ASSIGN_OR_RETURN(
-        uint32_t segment,
-        writer->addSegment(fbs::SegmentKind::Code, "code." + code.level, bytes(code.bytes)));
-    auto module = std::make_unique<fbs::CodeModuleT>();
-    module->level = code.level;
-    module->segment = segment;
-    module->kernel_abi = LLMRT_KERNEL_ABI;
-    head->modules.push_back(std::move(module));
-  }
+  auto addModules = [&](const std::vector<CodeImage> &images, fbs::Target target,
+                        uint32_t abi) -> Status {
+    for (const CodeImage &code : images) {
+      LLMRT_ASSIGN_OR_RETURN(
+          uint32_t segment,
+          writer->addSegment(fbs::SegmentKind::Code, "code." + code.level, bytes(code.bytes)));
+      auto module = std::make_unique<fbs::CodeModuleT>();
+      module->level = code.level;
+      module->segment = segment;
+      module->target = target;
+      module->kernel_abi = abi;
+      head->modules.push_back(std::move(module));
+    }
+    return Status::ok();
+  };
+  LLMRT_RETURN_IF_ERROR(addModules(extras.code, fbs::Target::Cpu, LLMRT_KERNEL_ABI));
+  LLMRT_RETURN_IF_ERROR(addModules(extras.cuda.modules, fbs::Target::Cuda, LLMRT_CUDA_ABI));
   if (!extras.tokenizerBlob.empty()) {
     LLMRT_ASSIGN_OR_RETURN(
         uint32_t segment,

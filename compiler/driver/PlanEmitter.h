@@ -19,11 +19,18 @@ struct CodeImage {
   std::string bytes;
 };
 
+/// The CUDA side of a plan: modules, cubins and PTX, and how each kernel is launched.
+struct CudaImages {
+  std::vector<CodeImage> modules;               ///< "sm_80.gemm", "compute_80.gemm"
+  std::vector<llmrt::fbs::CudaKernelT> kernels; ///< module counts in `modules`
+};
+
 /// What a plan holds besides the program.
 struct PlanExtras {
   std::vector<CodeImage> code;
   std::vector<uint64_t> scratchBytes; ///< of each kernel, in the program's order
-  std::string tokenizerBlob;          ///< empty: no tokenizer
+  CudaImages cuda;
+  std::string tokenizerBlob; ///< empty: no tokenizer
   llmrt::fbs::TextT text;
   llmrt::fbs::ProvenanceT provenance;
   llmrt::fbs::ElementType activations = llmrt::fbs::ElementType::F32;

@@ -95,7 +95,8 @@ static std::unique_ptr<fbs::WeightT> buildWeight(plan::WeightOp op, uint64_t &of
   return weight;
 }
 
-static std::unique_ptr<fbs::KernelT> buildKernel(plan::KernelOp op, uint64_t scratchBytes) {
+static std::unique_ptr<fbs::KernelT> buildKernel(plan::KernelOp op, uint64_t scratchBytes,
+                                                 fbs::Target target) {
   auto kernel = std::make_unique<fbs::KernelT>();
   kernel->symbol = op.getSymName().str();
   kernel->kind = op.getKind().str();
@@ -115,6 +116,7 @@ static std::unique_ptr<fbs::KernelT> buildKernel(plan::KernelOp op, uint64_t scr
     kernel->constants.push_back(std::move(constant));
   }
   kernel->scratch_bytes = scratchBytes;
+  kernel->target = target;
   return kernel;
 }
 
@@ -213,10 +215,17 @@ Result<std::unique_ptr<fbs::PlanT>> llmc::buildHead(plan::ProgramOp program,
       size_t index = head->kernels.size();
       kernels[kernel.getSymName()] = static_cast<uint32_t>(index);
       head->kernels.push_back(
-          buildKernel(kernel, index < extras.scratchBytes.size() ? extras.scratchBytes[index] : 0));
+          buildKernel(kernel, index < extras.scratchBytes.size() ? extras.scratchBytes[index] : 0,
+                      extras.code.empty() ? fbs::Target::Cuda : fbs::Target::Cpu));
     } else if (auto command = dyn_cast<plan::CommandOp>(op)) {
       head->commands.push_back(buildCommand(command, indices, kernels));
     }
+  }
+  for (const fbs::CudaKernelT &launch : extras.cuda.kernels) {
+    auto entry = std::make_unique<fbs::CudaKernelT>(launch);
+    // The CPU's modules come first.
+    entry->module_ += static_cast<uint32_t>(extras.code.size());
+    head->cuda_kernels.push_back(std::move(entry));
   }
   return head;
 }

@@ -37,6 +37,8 @@ Status model(const fbs::Plan &plan);
 Status storage(const fbs::Plan &plan, uint64_t headSize, uint64_t fileSize);
 /// Kernels, commands, modules.
 Status program(const fbs::Plan &plan);
+/// How CUDA launches the kernels.
+Status cudaKernels(const fbs::Plan &plan);
 /// Text defaults and the self-test.
 Status text(const fbs::Plan &plan);
 

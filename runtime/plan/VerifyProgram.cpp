@@ -1,5 +1,6 @@
 // The part of the verifier that looks at what is run: kernels, commands, code modules.
 #include "runtime/device/cpu/KernelAbi.h"
+#include "runtime/device/cuda/KernelAbi.h"
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/CheckedMath.h"
 #include "runtime/plan/KvLayout.h"
@@ -46,12 +47,9 @@ static Status kernels(const fbs::Plan &plan) {
     if (k.scratch_bytes() > kMaxScratchBytes)
       return fail("wants " + num(k.scratch_bytes()) + " bytes of scratch, the limit is " +
                   num(kMaxScratchBytes));
-    // What CUDA's hardware can launch at most (compute capability 8.0 to 12.x).
-    bool cuda = k.target() == Target::Cuda;
-    if (cuda ? k.block() == 0 || k.block() > 1024 || k.registers() > 255 ||
-                   k.shared_bytes() > 256 * 1024
-             : k.block() != 0 || k.registers() != 0 || k.shared_bytes() != 0)
-      return fail("block, registers or shared memory are out of range for its target");
+    // How CUDA launches a kernel is a matter of cuda_kernels.
+    if (k.block() != 0 || k.registers() != 0 || k.shared_bytes() != 0)
+      return fail("has a block, registers or shared memory, which cuda_kernels have");
   }
   return Status::ok();
 }
@@ -184,12 +182,13 @@ static Status modules(const fbs::Plan &plan) {
     if (m.segment() >= plan.segments()->size() ||
         plan.segments()->Get(m.segment())->kind() != fbs::SegmentKind::Code)
       return fail("segment " + num(m.segment()) + " is no code segment");
-    if (m.target() == Target::Cpu && m.kernel_abi() > LLMRT_KERNEL_ABI)
+    const uint32_t newest = m.target() == Target::Cpu ? LLMRT_KERNEL_ABI : LLMRT_CUDA_ABI;
+    if (m.kernel_abi() > newest)
       return unsupported(at("modules", i, m.level()) + "kernel ABI " + num(m.kernel_abi()) +
-                         " is newer than the " + num(LLMRT_KERNEL_ABI) +
+                         " is newer than the " + num(newest) +
                          " of this build; update llmrt or compile the model again");
-    if (m.target() == Target::Cpu && m.kernel_abi() == 0)
-      return fail("kernel ABI 0, expected 1 to " + num(LLMRT_KERNEL_ABI));
+    if (m.kernel_abi() == 0)
+      return fail("kernel ABI 0, expected 1 to " + num(newest));
   }
   return Status::ok();
 }
@@ -197,7 +196,8 @@ static Status modules(const fbs::Plan &plan) {
 Status program(const fbs::Plan &plan) {
   LLMRT_RETURN_IF_ERROR(kernels(plan));
   LLMRT_RETURN_IF_ERROR(commands(plan));
-  return modules(plan);
+  LLMRT_RETURN_IF_ERROR(modules(plan));
+  return cudaKernels(plan);
 }
 
 } // namespace llmrt::verify

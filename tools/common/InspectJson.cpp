@@ -117,10 +117,15 @@ static void writeProgram(JsonWriter &j, const Inspection &i) {
         j.key("kind").value(k.kind);
         j.key("target").value(k.target);
         j.key("used").value(k.uses);
-        j.key("registers").value(k.kernel->registers());
-        j.key("spill_bytes").value(k.kernel->spill_bytes());
-        j.key("shared_bytes").value(k.kernel->shared_bytes());
-        j.key("block").value(k.kernel->block());
+        j.key("symbol").value(k.kernel->symbol()->string_view());
+        j.key("registers").value(k.cuda ? k.cuda->registers() : 0);
+        j.key("spill_bytes").value(k.cuda ? k.cuda->spill_bytes() : 0);
+        j.key("shared_bytes").value(k.cuda ? k.cuda->shared_bytes() : 0);
+        j.key("block").value(k.cuda ? k.cuda->block() : 0);
+        if (k.cuda) {
+          j.key("max_rows").value(k.cuda->max_rows());
+          j.key("scratch").value(formatAffine(*k.cuda->scratch()));
+        }
         j.key("scratch_bytes").value(k.kernel->scratch_bytes());
         j.key("constants").object([&] {
           for (const fbs::Constant *c : *k.kernel->constants()) {

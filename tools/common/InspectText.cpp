@@ -92,16 +92,18 @@ static void printProgram(const Inspection &i, std::ostream &out) {
   const fbs::Plan &p = i.plan->head();
   bool cuda = false;
   for (const KernelRow &k : i.summary.kernels)
-    cuda |= k.kernel->target() == fbs::Target::Cuda;
+    cuda |= k.cuda != nullptr;
   out << "\nKernels, run by " << p.commands()->size() << " commands a step\n";
   Table kernels(cuda ? std::vector<std::string>{"kernel", "kind", "target", "used", "registers",
                                                 "spilled", "shared", "constants"}
                      : std::vector<std::string>{"kernel", "kind", "used", "scratch", "constants"});
   for (const KernelRow &k : i.summary.kernels) {
     std::string constants = formatConstants(*k.kernel);
-    if (cuda)
-      kernels.add({k.name, k.kind, k.target, n(k.uses), n(k.kernel->registers()),
-                   n(k.kernel->spill_bytes()), n(k.kernel->shared_bytes()), constants});
+    if (k.cuda)
+      kernels.add({k.name, k.kind, k.target, n(k.uses), n(k.cuda->registers()),
+                   n(k.cuda->spill_bytes()), n(k.cuda->shared_bytes()), constants});
+    else if (cuda)
+      kernels.add({k.name, k.kind, k.target, n(k.uses), "", "", "", constants});
     else
       kernels.add({k.name, k.kind, n(k.uses), n(k.kernel->scratch_bytes()), constants});
   }

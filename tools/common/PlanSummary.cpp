@@ -37,17 +37,18 @@ static void addKernels(const fbs::Plan &plan, PlanSummary &s) {
     ++uses[c->kernel()];
   for (uint32_t i = 0; i < plan.kernels()->size(); ++i) {
     const fbs::Kernel *k = plan.kernels()->Get(i);
-    KernelRow row{k->symbol()->str(), k->kind()->str(), "cpu", k, uses[i]};
-    if (k->target() == fbs::Target::Cpu) {
-      s.kernels.push_back(row);
-      continue;
-    }
-    for (const fbs::CodeModule *m : *plan.modules())
-      if (m->target() == k->target()) {
-        row.target = m->level()->str();
-        s.kernels.push_back(row);
-      }
+    if (k->target() == fbs::Target::Cpu)
+      s.kernels.push_back({k->symbol()->str(), k->kind()->str(), "cpu", k, uses[i]});
   }
+  if (!plan.cuda_kernels())
+    return;
+  // Nobody knows the registers of PTX before a driver compiles it.
+  for (const fbs::CudaKernel *c : *plan.cuda_kernels())
+    if (c->registers() != 0) {
+      const fbs::Kernel *k = plan.kernels()->Get(c->kernel());
+      s.kernels.push_back(
+          {c->entry()->str(), k->kind()->str(), c->sm()->str(), k, uses[c->kernel()], c});
+    }
 }
 
 PlanSummary summarize(const fbs::Plan &plan) {

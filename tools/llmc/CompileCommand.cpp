@@ -83,6 +83,12 @@ CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
       ->check(CLI::Range(int64_t(1), int64_t(1) << 16))
       ->group("Compilation");
   command
+      ->add_option("--target", options->targets,
+                   "what to carry code for: cpu (the default), cuda:sm_80,sm_90a (any of sm_80, "
+                   "sm_86, sm_89, sm_90a, sm_100a, sm_120a; needs NVRTC, no GPU), cuda (all of "
+                   "them), or both: cpu,cuda:sm_80")
+      ->group("Compilation");
+  command
       ->add_option("--cpu-level", options->cpuLevels,
                    "levels to carry machine code for (default: all)")
       ->delimiter(',')
@@ -95,7 +101,8 @@ CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
   command
       ->add_option("--emit", *emit,
                    "PHASE[=PATH]: stop after a phase and write its IR (import, raise, fuse, "
-                   "quantize-weights, select-kv-layout, tile-attention, lower-to-plan)")
+                   "quantize-weights, select-kv-layout, tile-attention, lower-to-plan); cuda=DIR: "
+                   "write the CUDA sources and a manifest")
       ->group("Looking inside");
   command->add_option("--disable-pass", options->disabledPasses, "leave out passes, by name")
       ->delimiter(',')

@@ -11,26 +11,58 @@
 #include "activations.cuh"
 #include "math.cuh"
 
+/// What all cuts of one product share.
+///   Config: kRows, K, N (rows of w; with kGlu gate and up in alternating tiles), Weight,
+///           Activations (FloatRows or Int8Rows), kSlices, kGlu, kBias, kResidual;
+///           static float epilogue(float sum, float bias, float residual), or with kGlu
+///           epilogue(float gate, float up, float residual)
+template <class Config> struct GemmShape {
+  static constexpr int kOutputs = Config::kGlu ? Config::N / 2 : Config::N; ///< columns of y
+  static constexpr int kTiles = (kOutputs + 15) / 16 * (Config::kGlu ? 2 : 1);
+  static constexpr int kSteps = WeightStep<typename Config::Weight>::steps(Config::K);
+  static constexpr int kSliceSteps = (kSteps + Config::kSlices - 1) / Config::kSlices;
+  static_assert(kSliceSteps * (Config::kSlices - 1) < kSteps, "no slice is empty");
+
+  /// Epilogue and output of one 16 x 8 tile: the lane has rows 2g and 2g + 1 of tokens 2t, 2t + 1.
+  LLMC_MEMBER void store(const LlmrtCudaBindings &b, const float (&first)[4],
+                         const float (&second)[4], int outputTile, long long token0, long long rows,
+                         int lane) {
+    constexpr int kBiasAt = 2, kResidualAt = 2 + (Config::kBias ? 1 : 0),
+                  kOut = kResidualAt + (Config::kResidual ? 1 : 0);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int column = outputTile * 16 + lane / 4 * 2 + i / 2;
+      const long long token = token0 + lane % 4 * 2 + i % 2;
+      if (column >= kOutputs || token >= rows)
+        continue;
+      const long long at = token * kOutputs + column;
+      const float residual = Config::kResidual ? binding<const float>(b, kResidualAt)[at] : 0.0f;
+      float v;
+      if constexpr (Config::kGlu)
+        v = Config::epilogue(first[i], second[i], residual);
+      else
+        v = Config::epilogue(
+            first[i], Config::kBias ? binding<const float>(b, kBiasAt)[column] : 0.0f, residual);
+      binding<float>(b, kOut)[at] = v;
+    }
+  }
+};
+
 /// A block computes kRowTiles tiles of 16 rows of w for 8 * kTokenTiles tokens; each of its warps
 /// takes one slice of the columns and keeps its own ring of stages in flight, so that few blocks
 /// suffice to load the memory. Grid: (tiles / kRowTiles, tokens / (8 kTokenTiles)).
-///   Config: kRows, K, N (rows of w; with kGlu gate and up in alternating tiles), Weight,
-///   Activations
-///           (FloatRows or Int8Rows), kSlices, kRowTiles, kTokenTiles, kStepsAStage, kStages, kGlu,
-///           kBias, kResidual; static float epilogue(float sum, float bias, float residual), or
-///           with kGlu epilogue(float gate, float up, float residual)
-template <class Config> struct SlicedGemm {
+///   Config: that of GemmShape, and kRowTiles, kStepsAStage, kStages
+template <class Config, int kTokenTiles> struct SlicedGemm {
   using Weight = typename Config::Weight;
   using Step = WeightStep<Weight>;
   static constexpr Compute C = Step::kCompute;
   static constexpr int K = Config::K;
   static constexpr int kSlices = Config::kSlices, kRowTiles = Config::kRowTiles,
-                       kTokenTiles = Config::kTokenTiles, kStages = Config::kStages;
+                       kStages = Config::kStages;
   static constexpr int kThreads = 32 * kSlices;
-  static constexpr int kOutputs = Config::kGlu ? Config::N / 2 : Config::N; ///< columns of y
-  static constexpr int kTiles = (kOutputs + 15) / 16 * (Config::kGlu ? 2 : 1);
-  static constexpr int kSteps = Step::steps(K);
-  static constexpr int kSliceSteps = (kSteps + kSlices - 1) / kSlices;
+  using Product = GemmShape<Config>;
+  static constexpr int kSteps = Product::kSteps, kSliceSteps = Product::kSliceSteps;
+  static constexpr int kTiles = Product::kTiles;
   static constexpr int kStageBytes = Config::kStepsAStage * kRowTiles * Step::kBytes;
 
   struct Shared {
@@ -69,7 +101,8 @@ template <class Config> struct SlicedGemm {
       addSlices(first, shared, tile, tokens, lane);
       if constexpr (Config::kGlu)
         addSlices(second, shared, tile + 1, tokens, lane);
-      store(b, first, second, (firstTile + tile) / kStride, firstToken + 8 * tokens, rows, lane);
+      Product::store(b, first, second, (firstTile + tile) / kStride, firstToken + 8 * tokens, rows,
+                     lane);
     }
   }
 
@@ -84,30 +117,6 @@ private:
       } else {
         sum[0] += v.x, sum[1] += v.y, sum[2] += v.z, sum[3] += v.w;
       }
-    }
-  }
-
-  /// Epilogue and output of one 16 x 8 tile: the lane has rows 2g and 2g + 1 of tokens 2t, 2t + 1.
-  LLMC_MEMBER void store(const LlmrtCudaBindings &b, const float (&first)[4],
-                         const float (&second)[4], int outputTile, long long token0, long long rows,
-                         int lane) {
-    constexpr int kBiasAt = 2, kResidualAt = 2 + (Config::kBias ? 1 : 0),
-                  kOut = kResidualAt + (Config::kResidual ? 1 : 0);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int column = outputTile * 16 + lane / 4 * 2 + i / 2;
-      const long long token = token0 + lane % 4 * 2 + i % 2;
-      if (column >= kOutputs || token >= rows)
-        continue;
-      const long long at = token * kOutputs + column;
-      const float residual = Config::kResidual ? binding<const float>(b, kResidualAt)[at] : 0.0f;
-      float v;
-      if constexpr (Config::kGlu)
-        v = Config::epilogue(first[i], second[i], residual);
-      else
-        v = Config::epilogue(
-            first[i], Config::kBias ? binding<const float>(b, kBiasAt)[column] : 0.0f, residual);
-      binding<float>(b, kOut)[at] = v;
     }
   }
 

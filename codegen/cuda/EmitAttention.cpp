@@ -1,0 +1,132 @@
+#include "codegen/cuda/EmitFamilies.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace llmc;
+using namespace llmc::cuda;
+using llvm::Twine;
+
+namespace {
+
+/// How attention is cut up. The key tile and the split decide the bits: they depend on the head's
+/// sizes, its type and the model's context alone.
+struct Tiling {
+  int64_t keyTile, rowWarps, valueParts, stages, splitKeys, maxSplits;
+};
+
+/// SharedRows::kStride.
+int64_t rowStride(int64_t size, int64_t bytes) {
+  const int64_t row = (size + 15) / 16 * 16 * bytes;
+  return row % 128 == 0 ? row : row + 16;
+}
+
+struct Shape {
+  int64_t keySize, valueSize, bytes;
+
+  int64_t stage(const Tiling &t) const {
+    return t.keyTile * (rowStride(keySize, bytes) + rowStride(valueSize, bytes));
+  }
+  /// Tiles of 8 columns of the values that a warp has: SoftmaxTile::kValueTiles.
+  int64_t valueTiles(const Tiling &t) const {
+    return ((valueSize + 15) / 16 + t.valueParts - 1) / t.valueParts * 2;
+  }
+  int64_t prefillShared(const Tiling &t) const {
+    const int64_t warps = t.maxSplits > 1 ? t.rowWarps * t.valueParts : 1;
+    return t.stages * stage(t) + warps * valueTiles(t) * 32 * 16;
+  }
+  int64_t decodeShared(const Tiling &t) const { return llvm::alignTo(t.stages * stage(t) + 4, 16); }
+};
+
+Tiling tile(const Shape &shape, int64_t context) {
+  Tiling t;
+  // Registers: 4 a lane for 8 columns of the values, and for 8 keys; f32 takes two of each operand.
+  t.keyTile = 64;
+  if (shape.bytes == 4)
+    t.keyTile = shape.keySize > 128 || shape.valueSize > 128 ? 16 : 32;
+  else if (shape.keySize > 128 || shape.valueSize > 128)
+    t.keyTile = 32;
+  t.valueParts = shape.valueSize > 128 ? 2 : 1;
+  t.rowWarps = shape.valueSize > 128 || (shape.bytes == 4 && shape.valueSize > 64) ? 2 : 4;
+  t.stages = 2;
+  // 32 splits of the longest context keep a whole GPU busy with one sequence.
+  t.splitKeys = std::max<int64_t>(256, llvm::alignTo(llvm::divideCeil(context, 32), 64));
+  t.maxSplits = llvm::divideCeil(context, t.splitKeys);
+  while (shape.prefillShared(t) > kMaxSharedBytes && t.rowWarps > 1)
+    t.rowWarps /= 2;
+  if (shape.prefillShared(t) > kMaxSharedBytes)
+    t.stages = 1;
+  return t;
+}
+
+} // namespace
+
+llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
+  const int64_t heads = w.get("heads"), kvHeads = w.get("kv_heads"), element = w.get("kv_element");
+  const Shape shape = {w.get("key_size"), w.get("value_size"), element == 0 ? 4 : 2};
+  const CudaModel &model = w.modelInfo();
+  if (shape.keySize * shape.bytes % 4 != 0 || shape.valueSize * shape.bytes % 4 != 0)
+    return w.unsupported("heads of " + Twine(shape.keySize) + " and " + Twine(shape.valueSize) +
+                         " values; two-byte elements need even sizes");
+  const Tiling t = tile(shape, model.maxContext);
+  if (shape.keySize > 256 || shape.valueSize > 256 || shape.prefillShared(t) > kMaxSharedBytes)
+    return w.unsupported("heads of " + Twine(shape.keySize) + " and " + Twine(shape.valueSize) +
+                         " values; supported: up to 256");
+  const int64_t group = heads / kvHeads, rowBlocks = llvm::divideCeil(group, 16);
+  const int64_t rows = 16 * t.rowWarps;
+  // A counter for each query tile, KV head and row block; a step has no more tiles than tokens.
+  const int64_t counters = llvm::alignTo(model.maxTokens * kvHeads * rowBlocks * 4, 256);
+
+  const int64_t window = w.get("window");
+  const double softcap = w.constants.real("softcap");
+  w.describe("q f32[T, " + Twine(heads) + ", " + Twine(shape.keySize) + "] against " +
+             Twine(kvHeads) + " KV heads of the " + KernelWriter::elementName(element) +
+             " cache, causal" +
+             (window ? ", a window of " + Twine(window) + " tokens" : Twine("")) +
+             (softcap > 0 ? ", soft-capped" : ""));
+  const std::string name = w.structName();
+  w.beginStruct();
+  w.integer("kHeads", heads);
+  w.integer("kKvHeads", kvHeads);
+  w.integer("kKeySize", shape.keySize);
+  w.integer("kValueSize", shape.valueSize);
+  w.constant("int", "kKv", KernelWriter::elementConstant(element));
+  w.real("kScale", w.constants.real("scale"));
+  w.real("kSoftcap", softcap);
+  w.integer("kWindow", window);
+  w.integer("kQueryTile", model.queryTile);
+  w.integer("kKeyTile", t.keyTile);
+  w.integer("kSplitKeys", t.splitKeys);
+  w.integer("kMaxSplits", t.maxSplits);
+  w.integer("kStages", t.stages);
+  w.integer("kRowWarps", t.rowWarps);
+  w.integer("kValueParts", t.valueParts);
+  w.constant("long long", "kCounterBytes", Twine(counters));
+  w.endStruct();
+
+  CudaGrid tiles, perHead;
+  tiles.size = {0, 0, 0, 0, 1};
+  perHead.size.constant = kvHeads;
+  const std::string prefill = "PrefillAttention<" + name + ">";
+  CudaEntry &longTiles =
+      w.entry("_prefill", static_cast<uint32_t>(32 * t.rowWarps * t.valueParts), prefill + "::run",
+              prefill + "::Shared", static_cast<uint32_t>(shape.prefillShared(t)));
+  longTiles.x = tiles;
+  longTiles.y = perHead;
+  longTiles.z.size.constant = model.queryTile * group;
+  longTiles.z.divide = static_cast<uint32_t>(rows);
+  longTiles.when = CudaWhen::LongTiles;
+
+  const std::string decode = "DecodeAttention<" + name + ">";
+  CudaEntry &single = w.entry("_decode", static_cast<uint32_t>(32 * t.valueParts), decode + "::run",
+                              decode + "::Shared", static_cast<uint32_t>(shape.decodeShared(t)));
+  single.x = tiles;
+  single.y = perHead;
+  single.z.size.constant = rowBlocks;
+  single.contextSplit = static_cast<uint32_t>(t.splitKeys);
+  single.when = CudaWhen::SingleTiles;
+  if (t.maxSplits > 1) {
+    single.scratch.constant = counters;
+    single.scratch.perTile = heads * t.maxSplits * (shape.valueSize + 2) * 4;
+  }
+  return llvm::success();
+}

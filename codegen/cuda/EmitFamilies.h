@@ -1,0 +1,83 @@
+//===- EmitFamilies.h - the writers of the kernel families --------------------------===//
+#ifndef LLMC_CODEGEN_CUDA_EMITFAMILIES_H
+#define LLMC_CODEGEN_CUDA_EMITFAMILIES_H
+
+#include "codegen/cpu/KernelConstants.h"
+#include "codegen/cuda/CudaCodegen.h"
+
+namespace llmc::cuda {
+
+/// One kernel on its way into a unit.
+class KernelWriter {
+public:
+  KernelWriter(mlir::Location loc, const KernelSpec &spec, size_t index, const CudaModel &model,
+               CudaUnit &unit)
+      : constants(spec), loc(loc), spec(spec), index(index), model(model), unit(unit) {}
+
+  const KernelConstants constants;
+  int64_t get(llvm::StringRef name) const { return constants.integer(name); }
+
+  const CudaModel &modelInfo() const { return model; }
+  bool onLogitRows() const { return get("rows") == 1; }
+  /// A grid dimension that counts the kernel's rows, times \p each.
+  CudaGrid rowGrid(int64_t each = 1, uint32_t divide = 1) const;
+
+  /// "gemm_0" as the name of a struct: "Gemm0".
+  std::string structName() const;
+
+  /// Appends a line, indented as given.
+  void line(const llvm::Twine &text = "") { unit.text += text.str() + "\n"; }
+  /// The comment above a struct: which layers use the kernel, then \p what.
+  void describe(const llvm::Twine &what);
+  void beginStruct() { line("struct " + structName() + " {"); }
+  void endStruct() { line("};"); }
+  void constant(llvm::StringRef type, llvm::StringRef name, const llvm::Twine &value) {
+    line("  static constexpr " + type + " " + name + " = " + value + ";");
+  }
+  void integer(llvm::StringRef name, int64_t value) { constant("int", name, llvm::Twine(value)); }
+  void flag(llvm::StringRef name, bool value) { constant("bool", name, value ? "true" : "false"); }
+  void real(llvm::StringRef name, double value) { constant("float", name, floatLiteral(value)); }
+  void rows();
+  /// `using Weight = WeightFormat<...>` from w_element and its like.
+  void weightFormat();
+
+  /// An entry that calls `CALLEE(step, b)`; \p shared is the type of its shared memory, or "".
+  CudaEntry &entry(const llvm::Twine &suffix, uint32_t threads, const llvm::Twine &callee,
+                   const llvm::Twine &sharedType = "", uint32_t sharedBytes = 0);
+
+  /// An error: there is no such kernel on CUDA.
+  llvm::LogicalResult unsupported(const llvm::Twine &why) const;
+
+  static std::string floatLiteral(double value);
+  /// "kF16" and its like.
+  static llvm::StringRef elementConstant(int64_t element);
+  /// "f16" and its like.
+  static llvm::StringRef elementName(int64_t element);
+  static llvm::StringRef activationConstant(int64_t activation);
+
+private:
+  mlir::Location loc;
+  const KernelSpec &spec;
+  size_t index;
+  const CudaModel &model;
+  CudaUnit &unit;
+};
+
+llvm::LogicalResult emitGemm(KernelWriter &w);
+llvm::LogicalResult emitAttention(KernelWriter &w);
+llvm::LogicalResult emitEmbed(KernelWriter &w);
+llvm::LogicalResult emitGatherRows(KernelWriter &w);
+llvm::LogicalResult emitNorm(KernelWriter &w);
+llvm::LogicalResult emitQuantize(KernelWriter &w);
+llvm::LogicalResult emitRopeAngles(KernelWriter &w);
+llvm::LogicalResult emitRopeGather(KernelWriter &w);
+llvm::LogicalResult emitRopeAppend(KernelWriter &w);
+llvm::LogicalResult emitElementwise(KernelWriter &w);
+
+/// Shared memory that every supported GPU gives a block: 99 KiB (compute
+/// capability 8.6, 8.9, 12.0).
+inline constexpr uint32_t kMaxSharedBytes = 99 * 1024;
+
+} // namespace llmc::cuda
+
+#endif // LLMC_CODEGEN_CUDA_EMITFAMILIES_H
