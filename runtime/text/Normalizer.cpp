@@ -243,9 +243,11 @@ Result<std::string> Normalizer::apply(std::string_view input, PatternScratch &sc
       };
       startKept &= text.empty() || !dropped(decodeUtf8(text, 0).codePoint);
       text = mapCharacters(text, [&](char32_t c, std::string_view character, std::string &out) {
+        if (dropped(c)) // a form feed too
+          return;
         if (isUnicodeSpace(c))
           out += ' ';
-        else if (!dropped(c))
+        else
           out += character;
       });
       break;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <unordered_map>
 
 namespace llmrt {
@@ -54,15 +55,52 @@ Status readWordLevel(JsonValue model, TokenizerSpec &spec) {
   return readVocabularyMap(model["vocab"], spec);
 }
 
+/// A number as the `tokenizers` library reads it: digits as far as they fit 64 bits, then one
+/// multiplication or division by a power of ten. That may be off by one place, and decides ties.
 static std::optional<double> numberOf(JsonValue value) {
   if (!value || value.type() != JsonType::Number)
     return std::nullopt;
-  std::string_view digits = value.asString();
-  double number = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(number))
+  std::string_view text = value.asString();
+  const bool negative = text.starts_with('-');
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+  size_t at = negative;
+  bool fraction = false, full = false;
+  for (; at < text.size() && text[at] != 'e' && text[at] != 'E'; ++at) {
+    if (text[at] == '.') {
+      fraction = true;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(text[at] - '0');
+    full = full || digits > (UINT64_MAX - digit) / 10;
+    if (!full)
+      digits = digits * 10 + digit;
+    exponent += (full ? 1 : 0) - (fraction ? 1 : 0);
+  }
+  if (at < text.size()) {
+    std::string_view rest = text.substr(at + 1);
+    rest.remove_prefix(rest.starts_with('+') ? 1 : 0);
+    int32_t shift = 0;
+    if (std::from_chars(rest.data(), rest.data() + rest.size(), shift).ec != std::errc())
+      return std::nullopt;
+    exponent += shift;
+  }
+  auto number = static_cast<double>(digits);
+  if (number != 0) {
+    if (exponent > 308)
+      return std::nullopt;
+    for (; exponent < -308; exponent += 308)
+      if ((number /= 1e308) == 0)
+        exponent = 0;
+    // Powers of ten as written in a source, correctly rounded.
+    std::string power = "1e" + std::to_string(std::abs(exponent));
+    double factor = 1;
+    std::from_chars(power.data(), power.data() + power.size(), factor);
+    number = exponent < 0 ? number / factor : number * factor;
+  }
+  if (!std::isfinite(number))
     return std::nullopt;
-  return number;
+  return negative ? -number : number;
 }
 
 /// vocab is an array of [token, log probability]; a token's id is its place.

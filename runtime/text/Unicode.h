@@ -19,7 +19,7 @@ bool isUnicodeSpace(char32_t c);
 bool isUnicodeMark(char32_t c);
 /// General category Mn.
 bool isUnicodeNonspacingMark(char32_t c);
-/// General category C: controls, formats, surrogates, private use, unassigned.
+/// General category C without what is unassigned: controls, formats, surrogates, private use.
 bool isUnicodeOther(char32_t c);
 /// The Chinese characters that BERT puts spaces around.
 bool isBertCjk(char32_t c);
