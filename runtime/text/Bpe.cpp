@@ -3,6 +3,8 @@
 #include "runtime/text/Utf8.h"
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 
 namespace llmrt {
 
@@ -50,9 +52,46 @@ bool Bpe::appendBytes(std::string_view text, std::vector<uint32_t> &out) const {
   return !text.empty();
 }
 
+/// Of up to 24 bytes, for the places of remembered pieces.
+static size_t hashShort(std::string_view piece) {
+  uint64_t head = 0, tail = 0, middle = 0;
+  const size_t size = piece.size();
+  if (size >= 8) {
+    std::memcpy(&head, piece.data(), 8);
+    std::memcpy(&tail, piece.data() + size - 8, 8);
+    std::memcpy(&middle, piece.data() + size / 2 - 4, 8);
+  } else {
+    std::memcpy(&head, piece.data(), size);
+  }
+  uint64_t h = (head ^ size) * 0x9E3779B97F4A7C15u;
+  h = (h ^ h >> 32 ^ tail) * 0xBF58476D1CE4E5B9u;
+  h = (h ^ h >> 32 ^ middle) * 0x94D049BB133111EBu;
+  return h >> 40;
+}
+
 void Bpe::encode(std::string_view piece, BpeScratch &scratch, std::vector<uint32_t> &out) const {
   if (piece.empty())
     return;
+  if (scratch.remembered.empty() || piece.size() > sizeof(BpeScratch::Remembered::piece))
+    return encodeNew(piece, scratch, out);
+  BpeScratch::Remembered &place =
+      scratch.remembered[hashShort(piece) & (scratch.remembered.size() - 1)];
+  if (place.count && std::string_view(place.piece, place.size) == piece) {
+    out.insert(out.end(), place.tokens, place.tokens + place.count);
+    return;
+  }
+  const size_t before = out.size();
+  encodeNew(piece, scratch, out);
+  const size_t count = out.size() - before;
+  if (count == 0 || count > std::size(place.tokens))
+    return;
+  std::memcpy(place.piece, piece.data(), piece.size());
+  place.size = static_cast<uint8_t>(piece.size());
+  place.count = static_cast<uint8_t>(count);
+  std::copy_n(out.data() + before, count, place.tokens);
+}
+
+void Bpe::encodeNew(std::string_view piece, BpeScratch &scratch, std::vector<uint32_t> &out) const {
   if (ignoreMerges)
     if (std::optional<uint32_t> whole = tables.find(piece)) {
       out.push_back(*whole);

@@ -30,6 +30,16 @@ struct BpeScratch {
   };
   std::vector<Symbol> symbols;
   MergeQueue queue;
+
+  /// Short pieces and their tokens, at the place that their hash says: a long text repeats its
+  /// words. Empty (nothing is remembered) unless remember() was called.
+  struct Remembered {
+    char piece[22];
+    uint8_t size = 0, count = 0; ///< count 0: the place is free
+    uint32_t tokens[6];
+  };
+  std::vector<Remembered> remembered;
+  void remember() { remembered.resize(1 << 13); }
 };
 
 class Bpe {
@@ -46,6 +56,7 @@ public:
 
 private:
   using Symbols = std::vector<BpeScratch::Symbol>;
+  void encodeNew(std::string_view piece, BpeScratch &scratch, std::vector<uint32_t> &out) const;
   void initialSymbols(std::string_view piece, Symbols &symbols) const;
   void initialCharacters(std::string_view piece, Symbols &symbols) const;
   void updatePair(std::string_view piece, Symbols &symbols, size_t left) const;

@@ -13,7 +13,11 @@ namespace {
 /// GPT-2's table: printable bytes of Latin-1 stand for themselves, the other 68 (controls,
 /// space, 0x7F-0xA0, soft hyphen) for U+0100 onwards in order.
 struct ByteAlphabet {
-  std::array<std::string, 256> characters;
+  struct Short {
+    char bytes[2];
+    uint8_t size;
+  };
+  std::array<Short, 256> shorts;
   std::array<int16_t, 0x144> bytes;
   ByteAlphabet() {
     bytes.fill(-1);
@@ -21,7 +25,10 @@ struct ByteAlphabet {
     for (int byte = 0; byte < 256; ++byte) {
       bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
       char32_t c = printable ? static_cast<char32_t>(byte) : next++;
-      appendUtf8(characters[byte], c);
+      std::string character;
+      appendUtf8(character, c);
+      shorts[byte] = {{character[0], character.size() > 1 ? character[1] : '\0'},
+                      static_cast<uint8_t>(character.size())};
       bytes[c] = static_cast<int16_t>(byte);
     }
   }
@@ -138,12 +145,24 @@ std::string normalizeSentencePiece(std::string_view text, const PipelineStep &sp
 
 } // namespace
 
-std::string mapBytes(std::string_view text) {
+void appendMappedBytes(std::string_view text, std::string &out) {
   const ByteAlphabet &alphabet = byteAlphabet();
+  const size_t before = out.size();
+  out.resize(before + 2 * text.size()); // no character has more than two bytes
+  char *at = out.data() + before;
+  for (char c : text) {
+    const ByteAlphabet::Short &character = alphabet.shorts[static_cast<uint8_t>(c)];
+    at[0] = character.bytes[0];
+    at[1] = character.bytes[1]; // overwritten if the character has one byte only
+    at += character.size;
+  }
+  out.resize(static_cast<size_t>(at - out.data()));
+}
+
+std::string mapBytes(std::string_view text) {
   std::string out;
-  out.reserve(text.size() + text.size() / 4);
-  for (char c : text)
-    out += alphabet.characters[static_cast<uint8_t>(c)];
+  out.reserve(2 * text.size());
+  appendMappedBytes(text, out);
   return out;
 }
 

@@ -35,6 +35,8 @@ Result<std::string> replaceMatches(std::string_view text, const Pattern &pattern
 
 /// Each byte as one of GPT-2's 256 printable characters.
 std::string mapBytes(std::string_view text);
+/// The same, appended to \p out.
+void appendMappedBytes(std::string_view text, std::string &out);
 
 /// The byte that \p c stands for, or -1 if it is none of the 256 characters.
 int unmapByte(char32_t c);

@@ -123,7 +123,15 @@ Result<PieceList> PreTokenizer::apply(std::string text, bool atStart,
     const PipelineStep &spec = step.spec;
     bool splits = spec.kind == StepKind::Split;
     if (spec.kind == StepKind::ByteMap) {
-      list = rewritePieces(list, [](std::string_view piece, size_t) { return mapBytes(piece); });
+      PieceList mapped;
+      mapped.text.reserve(2 * list.text.size());
+      mapped.pieces.reserve(list.pieces.size());
+      for (size_t i = 0; i < list.pieces.size(); ++i) {
+        size_t begin = mapped.text.size();
+        appendMappedBytes(list.piece(i), mapped.text);
+        mapped.pieces.push_back({begin, mapped.text.size()});
+      }
+      list = std::move(mapped);
     } else if (spec.kind == StepKind::PrefixSpace) {
       list = rewritePieces(list, [](std::string_view piece, size_t) {
         return piece.starts_with(' ') ? std::string(piece) : " " + std::string(piece);

@@ -23,6 +23,8 @@ namespace {
 // Offsets in a piece are 32-bit, and byte mapping and normalization make text longer.
 constexpr size_t kMaxTextBytes = 64 << 20;
 constexpr size_t kMaxPieceBytes = INT32_MAX;
+// From here on it pays to keep the tokens of words.
+constexpr size_t kLongText = 16 << 10;
 } // namespace
 
 struct Tokenizer::Impl {
@@ -192,6 +194,8 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOpti
     return invalidArgument("the text is not UTF-8 at byte " + std::to_string(*bad));
   Working work;
   work.specialAsText = !options.parseSpecial;
+  if (text.size() >= kLongText)
+    work.bpe.remember();
   for (const Segment &segment : impl->rawTokens.cut(text, work.specialAsText)) {
     if (segment.token)
       work.tokens.push_back(*segment.token);
