@@ -78,8 +78,19 @@ int32_t finiteArgmax(std::span<const float> values) {
   return -1;
 }
 
+int32_t maskedArgmax(std::span<const float> values) {
+  float top = -std::numeric_limits<float>::infinity();
+  int32_t best = -1;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] > top)
+      top = values[i], best = static_cast<int32_t>(i);
+  return best;
+}
+
 Sampler::Sampler(int32_t vocabulary)
-    : adjusted_(static_cast<size_t>(vocabulary)), exponentials_(static_cast<size_t>(vocabulary)) {
+    : adjusted_(static_cast<size_t>(vocabulary)), exponentials_(static_cast<size_t>(vocabulary)),
+      repeats_(static_cast<size_t>(vocabulary)) {
+  repeated_.reserve(static_cast<size_t>(vocabulary));
   candidates_.reserve(static_cast<size_t>(vocabulary));
 }
 
@@ -96,8 +107,81 @@ void Sampler::applyPenalties(std::span<float> logits, const SamplingParams &para
         logit -= params.frequencyPenalty * static_cast<float>(count);
       }
     }
-  for (const LogitBias &b : params.logitBias)
-    logits[static_cast<size_t>(b.id)] += b.bias;
+}
+
+/// The longest repeat that counts; a longer one is penalised as much.
+static constexpr int64_t longestDryRepeat = 256;
+
+void Sampler::applyDry(std::span<float> logits, const SamplingParams &params,
+                       std::span<const int32_t> tokens) {
+  if (params.dryLastN > 0 && tokens.size() > static_cast<size_t>(params.dryLastN))
+    tokens = tokens.last(static_cast<size_t>(params.dryLastN));
+  auto breaks = [&](int32_t id) {
+    return std::find(params.dryBreakers.begin(), params.dryBreakers.end(), id) !=
+           params.dryBreakers.end();
+  };
+  int64_t n = static_cast<int64_t>(tokens.size());
+  if (n < 2 || breaks(tokens.back()))
+    return;
+  // Where the end of the text stood before, the token that followed would make it a longer repeat.
+  for (int64_t end = n - 2; end >= 0; --end) {
+    if (tokens[size_t(end)] != tokens.back())
+      continue;
+    int64_t length = 1;
+    while (length <= end && length < longestDryRepeat &&
+           tokens[size_t(end - length)] == tokens[size_t(n - 1 - length)] &&
+           !breaks(tokens[size_t(end - length)]))
+      ++length;
+    int32_t next = tokens[size_t(end + 1)];
+    if (next >= static_cast<int32_t>(logits.size()) || breaks(next))
+      continue;
+    int32_t &known = repeats_[size_t(next)];
+    if (known == 0)
+      repeated_.push_back(next);
+    known = std::max(known, static_cast<int32_t>(length));
+  }
+  for (int32_t id : repeated_) {
+    int32_t beyond = repeats_[size_t(id)] - params.dryAllowedLength;
+    repeats_[size_t(id)] = 0;
+    if (beyond < 0)
+      continue;
+    // Finite in any case: a logit of minus a large number is as good as none.
+    double power = fixedExp(fixedLog(static_cast<double>(params.dryBase)) * beyond);
+    logits[size_t(id)] -=
+        static_cast<float>(std::min(static_cast<double>(params.dryMultiplier) * power, 1e6));
+  }
+  repeated_.clear();
+}
+
+void Sampler::applyMasks(std::span<float> logits, const SamplingParams &params,
+                         const SamplingContext &context) {
+  constexpr float never = -std::numeric_limits<float>::infinity();
+  // Kept in work memory that is free now.
+  size_t kept = std::min(context.alsoAllowed.size(), exponentials_.size());
+  auto keptId = [&](size_t i) { return static_cast<size_t>(context.alsoAllowed[i]); };
+  for (size_t i = 0; i < kept; ++i)
+    if (keptId(i) < logits.size())
+      exponentials_[i] = static_cast<double>(logits[keptId(i)]);
+  for (size_t word = 0; word < context.allowed.size(); ++word) {
+    uint64_t bits = context.allowed[word];
+    size_t first = word * 64, count = std::min<size_t>(64, logits.size() - first);
+    if (bits != ~uint64_t(0))
+      for (size_t i = 0; i < count; ++i)
+        logits[first + i] = bits >> i & 1 ? logits[first + i] : never;
+  }
+  for (size_t i = 0; i < kept; ++i)
+    if (keptId(i) < logits.size())
+      logits[keptId(i)] = static_cast<float>(exponentials_[i]);
+  for (std::span<const int32_t> ids : {context.banned, context.alsoBanned})
+    for (int32_t id : ids)
+      if (id < static_cast<int32_t>(logits.size()))
+        logits[size_t(id)] = never;
+  std::span<const int32_t> output =
+      context.tokens.subspan(static_cast<size_t>(context.promptTokens));
+  for (const std::vector<int32_t> &word : params.badWords)
+    if (word.size() - 1 <= output.size() &&
+        std::equal(word.begin(), word.end() - 1, output.end() - ptrdiff_t(word.size() - 1)))
+      logits[size_t(word.back())] = never;
 }
 
 void Sampler::collectTopK(std::span<const float> logits, size_t k) {
@@ -192,8 +276,146 @@ void Sampler::fillLogprobs(std::span<const float> logits, const SamplingParams &
     token.top[size_t(i)] = {candidates_[size_t(i)].id, logprob(candidates_[size_t(i)].logit)};
 }
 
+/// Keeps the candidates, all of them in order, whose surprise is closest to what is expected
+/// (Meister et al., "Locally typical sampling", 2023), until their probabilities reach \p typicalP.
+void Sampler::keepTypical(double typicalP) {
+  double total = 0, entropy = 0;
+  auto &e = exponentials_;
+  for (const Candidate &c : candidates_)
+    total += e[size_t(c.id)];
+  auto surprise = [&](const Candidate &c) {
+    return e[size_t(c.id)] > 0 ? -fixedLog(e[size_t(c.id)] / total)
+                               : std::numeric_limits<double>::infinity();
+  };
+  for (const Candidate &c : candidates_)
+    if (e[size_t(c.id)] > 0)
+      entropy += e[size_t(c.id)] / total * surprise(c);
+  std::sort(candidates_.begin(), candidates_.end(), [&](const Candidate &a, const Candidate &b) {
+    double da = std::abs(surprise(a) - entropy), db = std::abs(surprise(b) - entropy);
+    return da < db || (da == db && before(a, b));
+  });
+  keepUntil(0, 0, typicalP * total);
+  std::sort(candidates_.begin(), candidates_.end(), before);
+}
+
+/// Of the candidates that are likely enough, keeps the least likely one ("exclude top choices", of
+/// text-generation-webui): the list is in order.
+void Sampler::dropLikely(const SamplingParams &params) {
+  double total = 0;
+  for (const Candidate &c : candidates_)
+    total += exponentials_[size_t(c.id)];
+  size_t likely = 0;
+  while (likely < candidates_.size() && exponentials_[size_t(candidates_[likely].id)] >=
+                                            static_cast<double>(params.xtcThreshold) * total)
+    ++likely;
+  if (likely >= 2)
+    candidates_.erase(candidates_.begin(), candidates_.begin() + ptrdiff_t(likely - 1));
+}
+
+int32_t Sampler::chooseRanked(std::span<const float> work, float top, const SamplingParams &params,
+                              const SamplingContext &context, uint64_t position) {
+  constexpr float never = -std::numeric_limits<float>::infinity();
+  PositionNoise noise(params.seed, params.stream, position);
+  candidates_.clear();
+  for (size_t i = 0; i < work.size(); ++i)
+    if (work[i] > never)
+      candidates_.push_back({work[i], static_cast<int32_t>(i)});
+  std::sort(candidates_.begin(), candidates_.end(), before);
+  double scale = params.mirostat ? 1.0 / static_cast<double>(params.temperature) : 1.0;
+  for (const Candidate &c : candidates_)
+    exponentials_[size_t(c.id)] = fixedExp((static_cast<double>(c.logit) - top) * scale);
+  auto total = [&] {
+    double sum = 0;
+    for (const Candidate &c : candidates_)
+      sum += exponentials_[size_t(c.id)];
+    return sum;
+  };
+  if (!params.mirostat) {
+    if (params.topK > 0 && candidates_.size() > static_cast<size_t>(params.topK))
+      candidates_.resize(static_cast<size_t>(params.topK));
+    if (params.typicalP < 1)
+      keepTypical(static_cast<double>(params.typicalP));
+    if (params.topP < 1)
+      keepUntil(0, 0, static_cast<double>(params.topP) * total());
+    if (params.minP > 0) {
+      double floor = candidates_.front().logit + fixedLog(static_cast<double>(params.minP));
+      std::erase_if(candidates_, [&](const Candidate &c) { return c.logit < floor; });
+    }
+    if (params.xtcProbability > 0) {
+      // An id that no token has: the coin is not the noise of any of them.
+      double coin = static_cast<double>(noise.bits(0xfffffffe)) * 0x1p-52;
+      if (coin < static_cast<double>(params.xtcProbability))
+        dropLikely(params);
+    }
+  } else {
+    // Mirostat 2 (Basu et al., 2021): tokens whose surprise is above the present bound go; the
+    // bound moves so that the surprise of what is drawn tends to tau. In bits.
+    double first = std::numeric_limits<double>::quiet_NaN();
+    double &bound = context.surprise ? *context.surprise : first;
+    if (std::isnan(bound))
+      bound = 2 * static_cast<double>(params.mirostatTau);
+    double sum = total();
+    size_t kept = 1;
+    while (kept < candidates_.size()) {
+      double p = exponentials_[size_t(candidates_[kept].id)] / sum;
+      if (!(p > 0) || -fixedLog(p) / ln2 > bound)
+        break;
+      ++kept;
+    }
+    candidates_.resize(kept);
+  }
+  GumbelMax draw(noise, top, params.temperature);
+  for (const Candidate &c : candidates_)
+    draw.consider(c.logit, c.id);
+  if (params.mirostat && context.surprise) {
+    double p = exponentials_[size_t(draw.id())] / total();
+    *context.surprise -= static_cast<double>(params.mirostatEta) *
+                         (-fixedLog(p) / ln2 - static_cast<double>(params.mirostatTau));
+  }
+  return draw.id();
+}
+
+int32_t Sampler::choose(std::span<const float> work, int32_t best, const SamplingParams &params,
+                        const SamplingContext &context, uint64_t position) {
+  if (params.temperature == 0 || (!params.mirostat && (params.topK == 1 || params.topP == 0)))
+    return best;
+  float top = work[static_cast<size_t>(best)];
+  if (params.mirostat || params.typicalP < 1 || params.xtcProbability > 0)
+    return chooseRanked(work, top, params, context, position);
+  constexpr float never = -std::numeric_limits<float>::infinity();
+  PositionNoise noise(params.seed, params.stream, position);
+  GumbelMax draw(noise, top, params.temperature);
+  // min-p compares with the likeliest token, which every filter keeps, so it acts on the logits.
+  double floor = params.minP > 0 ? top + fixedLog(static_cast<double>(params.minP)) : minusInfinity;
+  bool limitK = params.topK > 0 && static_cast<size_t>(params.topK) < work.size();
+  if (!limitK && params.topP >= 1) {
+    // Nothing to rank. The likeliest first: a good bound early lets most others be passed over.
+    draw.consider(top, best);
+    for (size_t i = 0; i < work.size(); ++i)
+      if (work[i] >= floor && work[i] > never)
+        draw.consider(work[i], static_cast<int32_t>(i));
+    return draw.id();
+  }
+  if (limitK) {
+    collectTopK(work, static_cast<size_t>(params.topK));
+    if (params.topP < 1) {
+      double total = 0; // of what top-k kept
+      for (const Candidate &c : candidates_)
+        total += exponentials_[static_cast<size_t>(c.id)] =
+            fixedExp(static_cast<double>(c.logit) - top);
+      keepUntil(0, 0, static_cast<double>(params.topP) * total);
+    }
+  } else {
+    collectNucleus(work, top, params.topP);
+  }
+  for (const Candidate &c : candidates_)
+    if (c.logit >= floor && c.logit > never)
+      draw.consider(c.logit, c.id);
+  return draw.id();
+}
+
 Result<SampledToken> Sampler::sample(std::span<const float> logits, const SamplingParams &params,
-                                     const TokenHistory &history, uint64_t position) {
+                                     uint64_t position, const SamplingContext &context) {
   assert(logits.size() == adjusted_.size() && "one logit a token of the vocabulary");
   SampledToken token;
   int32_t best = finiteArgmax(logits);
@@ -201,51 +423,30 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, const Sampli
     return internalError("the logits at position " + std::to_string(position) +
                          " hold NaN or an infinity; the model's weights or this prompt overflow");
   std::span<const float> work = logits;
-  if (params.changesLogits()) {
+  bool masks = !context.banned.empty() || !context.alsoBanned.empty() || !context.allowed.empty() ||
+               !params.badWords.empty();
+  if (params.changesLogits() || masks) {
     std::copy(logits.begin(), logits.end(), adjusted_.begin());
-    applyPenalties(adjusted_, params, history);
+    if (params.needsHistory())
+      applyPenalties(adjusted_, params, *context.history);
+    if (params.usesDry())
+      applyDry(adjusted_, params, context.tokens);
+    for (const LogitBias &b : params.logitBias)
+      adjusted_[static_cast<size_t>(b.id)] += b.bias;
     work = adjusted_;
     best = finiteArgmax(work);
     if (best < 0)
       return invalidArgument("the penalties make a logit at position " + std::to_string(position) +
                              " infinite; use smaller ones");
-  }
-
-  if (params.temperature == 0 || params.topK == 1 || params.topP == 0) {
-    token.id = best;
-  } else {
-    float top = work[static_cast<size_t>(best)];
-    PositionNoise noise(params.seed, params.stream, position);
-    GumbelMax draw(noise, top, params.temperature);
-    // min-p compares with the likeliest token, which every filter keeps, so it acts on the logits.
-    double floor =
-        params.minP > 0 ? top + fixedLog(static_cast<double>(params.minP)) : minusInfinity;
-    bool limitK = params.topK > 0 && static_cast<size_t>(params.topK) < work.size();
-    if (!limitK && params.topP >= 1) {
-      // Nothing to rank. The likeliest first: a good bound early lets most others be passed over.
-      draw.consider(top, best);
-      for (size_t i = 0; i < work.size(); ++i)
-        if (work[i] >= floor)
-          draw.consider(work[i], static_cast<int32_t>(i));
-    } else {
-      if (limitK) {
-        collectTopK(work, static_cast<size_t>(params.topK));
-        if (params.topP < 1) {
-          double total = 0; // of what top-k kept
-          for (const Candidate &c : candidates_)
-            total += exponentials_[static_cast<size_t>(c.id)] =
-                fixedExp(static_cast<double>(c.logit) - top);
-          keepUntil(0, 0, static_cast<double>(params.topP) * total);
-        }
-      } else {
-        collectNucleus(work, top, params.topP);
-      }
-      for (const Candidate &c : candidates_)
-        if (c.logit >= floor)
-          draw.consider(c.logit, c.id);
+    if (masks) {
+      applyMasks(adjusted_, params, context);
+      best = maskedArgmax(work);
+      if (best < 0)
+        return invalidArgument("no token may stand at position " + std::to_string(position) +
+                               ": grammar, min_tokens and bad_words together forbid all");
     }
-    token.id = draw.id();
   }
+  token.id = choose(work, best, params, context, position);
   if (params.logprobs >= 0)
     fillLogprobs(logits, params, token);
   return token;

@@ -1,8 +1,9 @@
 //===- Sampler.h - from a row of logits to a token --------------------------===//
 //
-// Order: repetition, presence, frequency penalties, logit bias, top-k, top-p, min-p, temperature,
-// then a Gumbel-max draw (README.md defines each step). Equal logits rank by the lower id. All
-// arithmetic is ours (Math.h), so a seed means the same text on every machine.
+// Order: repetition, presence, frequency penalties, DRY, logit bias, masks, top-k, typical, top-p,
+// min-p, XTC, temperature or mirostat, then a Gumbel-max draw (README.md defines each step). Equal
+// logits rank by the lower id. All arithmetic is ours (Math.h), so a seed means the same text on
+// every machine.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_DECODE_SAMPLER_H
@@ -31,6 +32,21 @@ struct SampledToken {
   int32_t topCount = 0;                      ///< 0 unless logprobs were asked for
 };
 
+/// What a draw depends on beside the logits and the parameters.
+struct SamplingContext {
+  const TokenHistory *history = nullptr; ///< where params.needsHistory()
+  std::span<const int32_t> tokens;       ///< of prompt and output, for DRY and bad words
+  int64_t promptTokens = 0;              ///< of them
+  /// Ids that may not be drawn now; they need no order.
+  std::span<const int32_t> banned, alsoBanned;
+  /// Bit id % 64 of word id / 64: the token may be drawn. Empty: all may.
+  std::span<const uint64_t> allowed;
+  /// Ids that may be drawn whatever \c allowed says: end tokens of a complete text.
+  std::span<const int32_t> alsoAllowed;
+  /// Of mirostat; kept from draw to draw of one sequence, NaN before the first.
+  double *surprise = nullptr;
+};
+
 /// Work memory for one row at a time, shared by all requests of an engine; sample() allocates
 /// nothing.
 class Sampler {
@@ -41,7 +57,14 @@ public:
   /// token of the vocabulary; rows of the matrix beyond the tokenizer's ids are not passed.
   /// \p history may be empty unless params.needsHistory(). NaN or an infinity is an error.
   Result<SampledToken> sample(std::span<const float> logits, const SamplingParams &params,
-                              const TokenHistory &history, uint64_t position);
+                              const TokenHistory &history, uint64_t position) {
+    SamplingContext context;
+    context.history = &history;
+    return sample(logits, params, position, context);
+  }
+  /// The same with all that a request can ask for. An error too where nothing may be drawn.
+  Result<SampledToken> sample(std::span<const float> logits, const SamplingParams &params,
+                              uint64_t position, const SamplingContext &context);
 
 private:
   struct Candidate {
@@ -53,6 +76,17 @@ private:
   }
   void applyPenalties(std::span<float> logits, const SamplingParams &params,
                       const TokenHistory &history) const;
+  void applyDry(std::span<float> logits, const SamplingParams &params,
+                std::span<const int32_t> tokens);
+  /// Puts minus infinity where the context or the bad words forbid a token.
+  void applyMasks(std::span<float> logits, const SamplingParams &params,
+                  const SamplingContext &context);
+  int32_t choose(std::span<const float> work, int32_t best, const SamplingParams &params,
+                 const SamplingContext &context, uint64_t position);
+  int32_t chooseRanked(std::span<const float> work, float top, const SamplingParams &params,
+                       const SamplingContext &context, uint64_t position);
+  void keepTypical(double typicalP);
+  void dropLikely(const SamplingParams &params);
   void collectTopK(std::span<const float> logits, size_t k);
   void collectNucleus(std::span<const float> logits, float top, float topP);
   void keepUntil(size_t first, double sum, double wanted);
@@ -63,7 +97,13 @@ private:
   std::vector<float> adjusted_;       ///< [vocabulary] after penalties and bias
   std::vector<double> exponentials_;  ///< [vocabulary] e^(logit - top)
   std::vector<Candidate> candidates_; ///< survivors of top-k and top-p, capacity vocabulary
+  std::vector<int32_t> repeats_;  ///< [vocabulary] length of the repeat that a token goes on with
+  std::vector<int32_t> repeated_; ///< those with one
 };
+
+/// The index of the largest value, the lowest one of equals, minus infinities left out; -1 if there
+/// is no other value.
+int32_t maskedArgmax(std::span<const float> values);
 
 /// The index of the largest value, the lowest one of equals; -1 if any value is NaN or infinite.
 int32_t finiteArgmax(std::span<const float> values);

@@ -1,11 +1,60 @@
 #include "runtime/engine/CpuEngine.h"
 
+#include "runtime/engine/DraftModel.h"
+#include "runtime/speculate/PromptLookup.h"
+#include "runtime/speculate/SuffixAutomaton.h"
+
 #include <algorithm>
 
 namespace llmrt {
 namespace {
 
 constexpr int64_t defaultBatchedTokens = 512;
+
+/// Rows of logits for guesses, all sequences together: more would take memory without paying, as a
+/// full batch has little time to spare.
+constexpr int64_t maxGuessRows = 64;
+
+Result<std::unique_ptr<Drafter>> makeDraftModel(const CpuEngineOptions &options,
+                                                const EngineLimits &target, int64_t kvTokens) {
+  ModelShape shape = modelShape(options.draftPlan->head());
+  if (shape.vocabulary < target.sampledVocabulary)
+    return invalidArgument(options.draftPlan->name() + ": the draft model knows " +
+                           std::to_string(shape.vocabulary) + " tokens, the model " +
+                           std::to_string(target.sampledVocabulary));
+  DraftModelLimits limits;
+  limits.maxSequences = std::min(target.maxSequences, shape.maxSequences);
+  limits.maxBatchedTokens =
+      std::clamp(target.maxBatchedTokens, limits.maxSequences, shape.maxTokens);
+  limits.blockTokens = shape.blockTokens;
+  limits.kvBlocks = (kvTokens + limits.blockTokens - 1) / limits.blockTokens;
+  limits.sampledVocabulary = target.sampledVocabulary;
+  CpuExecutorOptions device;
+  device.threads = options.threads;
+  device.largest = {limits.maxBatchedTokens, limits.maxSequences, limits.maxSequences,
+                    maxQueryTiles(limits.maxBatchedTokens, limits.maxSequences, shape.queryTile)};
+  LLMRT_ASSIGN_OR_RETURN(auto executor, CpuExecutor::create(options.draftPlan, device));
+  LLMRT_ASSIGN_OR_RETURN(auto drafter, DraftModel::create(std::move(executor), limits));
+  return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+Result<std::unique_ptr<Drafter>> makeDrafter(const CpuEngineOptions &options,
+                                             const EngineLimits &target) {
+  const SpeculativeConfig &config = options.speculation;
+  switch (config.method) {
+  case SpeculativeConfig::Method::None:
+    return std::unique_ptr<Drafter>();
+  case SpeculativeConfig::Method::Ngram:
+    return std::unique_ptr<Drafter>(new PromptLookup(config.lookupMin, config.lookupMax));
+  case SpeculativeConfig::Method::Suffix:
+    return std::unique_ptr<Drafter>(new SuffixDrafter(config.lookupMin));
+  case SpeculativeConfig::Method::DraftModel:
+    if (!options.draftPlan)
+      return internalError("the draft model's plan was not opened");
+    return makeDraftModel(options, target, target.kvBlocks * target.blockTokens);
+  }
+  return internalError("no such speculative method");
+}
 
 } // namespace
 
@@ -47,6 +96,17 @@ Result<EngineLimits> engineLimits(const ModelShape &shape, const CpuEngineOption
   limits.blockTokens = options.blockTokens > 0 ? options.blockTokens : shape.blockTokens;
   limits.maxRows =
       options.promptLogits ? std::min(limits.maxBatchedTokens, shape.maxRows) : limits.maxSequences;
+  limits.speculation = {options.speculation.tokens, options.speculation.adaptive};
+  if (options.speculation.tokens > 0) {
+    // A window is one sequence's tokens of one step.
+    limits.maxBatchedTokens =
+        std::clamp(limits.maxBatchedTokens,
+                   std::min(options.speculation.tokens + 1, shape.maxTokens), shape.maxTokens);
+    int64_t guesses = std::min(limits.maxSequences * options.speculation.tokens,
+                               std::max(options.speculation.tokens, maxGuessRows));
+    limits.maxRows = std::min({std::max(limits.maxRows, limits.maxSequences + guesses),
+                               limits.maxBatchedTokens, shape.maxRows});
+  }
   limits.sampledVocabulary = options.sampledVocabulary > 0
                                  ? std::min(options.sampledVocabulary, shape.vocabulary)
                                  : shape.vocabulary;
@@ -67,7 +127,8 @@ Result<std::unique_ptr<Engine>> createCpuEngine(std::shared_ptr<const Plan> plan
   device.threads = options.threads;
   device.largest = largestStep(limits, shape);
   LLMRT_ASSIGN_OR_RETURN(auto executor, CpuExecutor::create(std::move(plan), device));
-  return Engine::create(std::move(executor), limits);
+  LLMRT_ASSIGN_OR_RETURN(auto drafter, makeDrafter(options, limits));
+  return Engine::create(std::move(executor), limits, std::move(drafter));
 }
 
 } // namespace llmrt

@@ -4,6 +4,7 @@
 
 #include "runtime/device/cpu/CpuExecutor.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/speculate/SpeculativeConfig.h"
 
 #include <memory>
 
@@ -26,6 +27,9 @@ struct CpuEngineOptions {
   int64_t swapTokens = 0;    ///< room in host memory for the KV of preempted requests
   PreemptionMode preemption = PreemptionMode::Auto;
   int64_t (*allocationCount)() = nullptr; ///< see EngineLimits
+  SpeculativeConfig speculation;          ///< of method None unless asked for
+  /// For SpeculativeConfig::Method::DraftModel: a plan whose tokens mean the same (Model.h checks).
+  std::shared_ptr<const Plan> draftPlan;
 };
 
 /// The limits that \p options ask for, but for kvBlocks. An error where the plan allows less.

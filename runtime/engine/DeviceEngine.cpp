@@ -12,6 +12,8 @@ constexpr uint64_t kvPercent = 90;
 
 Result<std::unique_ptr<Engine>> createCudaEngine(std::shared_ptr<const Plan> plan,
                                                  const EngineOptions &options) {
+  if (options.speculation.tokens > 0)
+    return unsupported("speculative decoding is not supported on cuda; run the plan without it");
   ModelShape shape = modelShape(plan->head());
   LLMRT_ASSIGN_OR_RETURN(EngineLimits limits, engineLimits(shape, options));
   CudaExecutorOptions device;

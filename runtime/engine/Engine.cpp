@@ -12,6 +12,9 @@ StepBudget budgetOf(const EngineLimits &limits) {
 
 using Clock = RequestStats::Clock;
 
+/// Guesses a window at most.
+constexpr int64_t maxWindow = 64;
+
 } // namespace
 
 std::string_view finishReasonName(FinishReason reason) {
@@ -31,7 +34,8 @@ std::string_view finishReasonName(FinishReason reason) {
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<StepExecutor> executor,
-                                               const EngineLimits &limits) {
+                                               const EngineLimits &limits,
+                                               std::unique_ptr<Drafter> drafter) {
   const ModelShape &shape = executor->shape();
   auto within = [](int64_t value, int64_t low, int64_t high, const char *what) {
     return value >= low && value <= high
@@ -57,6 +61,9 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<StepExecutor> exe
                            " up to 4096");
   LLMRT_RETURN_IF_ERROR(within(limits.kvBlocks, 1, INT32_MAX, "the number of KV blocks"));
   LLMRT_RETURN_IF_ERROR(within(limits.swapBlocks, 0, INT32_MAX, "the number of swap blocks"));
+  if (drafter)
+    LLMRT_RETURN_IF_ERROR(
+        within(limits.speculation.tokens, 1, maxWindow, "num_speculative_tokens"));
   LLMRT_RETURN_IF_ERROR(within(limits.maxQueued, 0, INT64_MAX, "max-num-queued-reqs"));
   LLMRT_RETURN_IF_ERROR(executor->createKvPool(limits.kvBlocks, limits.blockTokens));
   uint64_t blockBytes = executor->kvBlockBytes(), hostBytes = 0;
@@ -65,23 +72,27 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<StepExecutor> exe
   if (__builtin_mul_overflow(blockBytes, static_cast<uint64_t>(limits.swapBlocks), &hostBytes))
     return resourceExhausted("a swap space of " + std::to_string(limits.swapBlocks) +
                              " blocks is too big");
-  std::unique_ptr<Engine> engine(new Engine(std::move(executor), limits));
+  std::unique_ptr<Engine> engine(new Engine(std::move(executor), limits, std::move(drafter)));
   if (hostBytes > 0) {
     LLMRT_ASSIGN_OR_RETURN(engine->hostMemory_, Memory::allocate(hostBytes, "the swap space"));
   }
   return engine;
 }
 
-Engine::Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limits)
+Engine::Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limits,
+               std::unique_ptr<Drafter> drafter)
     : executor_(std::move(executor)), limits_(limits),
       cache_(static_cast<int32_t>(limits.kvBlocks), limits.blockTokens, limits.prefixCaching),
       hostBlocks_(static_cast<int32_t>(limits.swapBlocks)),
       builder_(budgetOf(limits), executor_->shape().queryTile, limits.blockTokens,
                std::min(limits.kvBlocks, blocksFor(executor_->shape().maxContext))),
-      sampler_(limits.sampledVocabulary) {
+      sampler_(limits.sampledVocabulary), maskWorker_(limits.maxSequences) {
   running_.reserve(static_cast<size_t>(limits.maxSequences));
   chunks_.reserve(static_cast<size_t>(limits.maxSequences));
   metrics_.kvBlocks.set(limits.kvBlocks);
+  if (drafter && limits.speculation.tokens > 0)
+    speculator_ = std::make_unique<Speculator>(std::move(drafter), limits.speculation,
+                                               limits.maxSequences, limits.maxBatchedTokens);
 }
 
 Engine::~Engine() = default;
@@ -97,6 +108,9 @@ Status Engine::step() {
   int64_t allocations = limits_.allocationCount ? limits_.allocationCount() : 0;
   uncounted_ = 0;
 
+  if (speculator_)
+    if (Status proposed = speculator_->propose(running_); !proposed)
+      return failStep(proposed);
   scheduleStep(running_, budgetOf(limits_), chunks_);
   Status allocated = allocateBlocks();
   if (chunks_.empty()) {
@@ -106,22 +120,20 @@ Status Engine::step() {
   }
   LlmrtStep &step = builder_.build(chunks_);
   Clock::time_point start = Clock::now();
+  maskWorker_.start(chunks_);
   Status executed = executor_->execute(step);
+  maskWorker_.finish();
   Clock::time_point end = Clock::now();
-  if (!executed) {
-    metrics_.failedSteps.add(1);
-    for (const Chunk &chunk : chunks_)
-      finish(*chunk.sequence, FinishReason::Error, executed);
-    removeFinished();
-    measure();
-    return executed;
-  }
+  if (!executed)
+    return failStep(executed);
   double seconds = std::chrono::duration<double>(end - start).count();
   metrics_.steps.add(1);
   metrics_.stepSeconds.add(seconds);
   metrics_.predictedStepSeconds.add(executor_->predictSeconds(step));
   metrics_.lastStep.set(end.time_since_epoch().count());
-  if (step.T >= 16) // a prompt's share of a step costs about this a token
+  if (speculator_ && decoding)
+    speculator_->observeStep(step.T, seconds);
+  if (step.T >= 16 && !decoding) // a prompt's share of a step costs about this a token
     secondsPerToken_ += (seconds / static_cast<double>(step.T) - secondsPerToken_) * 0.1;
 
   const float *logits = executor_->logits();
@@ -135,6 +147,15 @@ Status Engine::step() {
   removeFinished();
   measure();
   return Status::ok();
+}
+
+Status Engine::failStep(const Status &failure) {
+  metrics_.failedSteps.add(1);
+  for (const std::unique_ptr<Sequence> &sequence : running_)
+    finish(*sequence, FinishReason::Error, failure);
+  removeFinished();
+  measure();
+  return failure;
 }
 
 void Engine::measure() {

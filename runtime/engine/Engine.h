@@ -19,7 +19,9 @@
 #include "runtime/device/Memory.h"
 #include "runtime/device/StepExecutor.h"
 #include "runtime/engine/EngineMetrics.h"
+#include "runtime/engine/MaskWorker.h"
 #include "runtime/engine/Scheduler.h"
+#include "runtime/engine/Speculator.h"
 #include "runtime/engine/StepBuilder.h"
 
 #include <atomic>
@@ -53,13 +55,15 @@ struct EngineLimits {
   /// Counts the calling thread's allocations so far, for EngineMetrics::decodeAllocations. A
   /// program that wants the number gives one; the library replaces no allocator.
   int64_t (*allocationCount)() = nullptr;
+  SpeculationLimits speculation = {}; ///< for the drafter, if there is one
 };
 
 class Engine {
 public:
   /// \p executor was made for steps of these limits.
   static Result<std::unique_ptr<Engine>> create(std::unique_ptr<StepExecutor> executor,
-                                                const EngineLimits &limits);
+                                                const EngineLimits &limits,
+                                                std::unique_ptr<Drafter> drafter = nullptr);
   ~Engine();
 
   /// Checks and queues a request. A failure says what would be right, and leaves others alone; a
@@ -82,6 +86,8 @@ public:
   const EngineMetrics &metrics() const { return metrics_; }
   const ModelShape &shape() const { return executor_->shape(); }
   const EngineLimits &limits() const { return limits_; }
+  /// Null: no speculation.
+  const Speculator *speculator() const { return speculator_.get(); }
   /// Blocks that no sequence holds, those kept for later requests included.
   int32_t freeBlocks() const { return static_cast<int32_t>(cache_.available()); }
   size_t runningCount() const { return running_.size(); }
@@ -89,13 +95,15 @@ public:
   StepExecutor &executor() { return *executor_; }
 
 private:
-  Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limits);
+  Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limits,
+         std::unique_ptr<Drafter> drafter);
   int64_t blocksFor(int64_t tokens) const {
     return (tokens + limits_.blockTokens - 1) / limits_.blockTokens;
   }
 
   // EngineRequests.cpp: coming and going.
   Status checkPrompt(const RequestOptions &options) const;
+  Status checkGrammar(const RequestOptions &options) const;
   Status checkChoices(const RequestOptions &options) const;
   /// Tokens at which the request ends by length; an error if it can't fit.
   Result<int64_t> lengthLimit(const RequestOptions &options) const;
@@ -138,6 +146,8 @@ private:
   void finishRequest(const RequestState &request, FinishReason reason);
   void removeFinished();
   void measure();
+  /// The device or the drafter failed: what runs ends with that.
+  Status failStep(const Status &failure);
 
   std::unique_ptr<StepExecutor> executor_;
   EngineLimits limits_;
@@ -146,6 +156,8 @@ private:
   Memory hostMemory_;
   StepBuilder builder_;
   Sampler sampler_;
+  MaskWorker maskWorker_;
+  std::unique_ptr<Speculator> speculator_;         ///< null: no speculation
   std::deque<std::unique_ptr<Sequence>> waiting_;  ///< in order of rank
   std::vector<std::unique_ptr<Sequence>> running_; ///< in order of rank
   std::vector<Chunk> chunks_;

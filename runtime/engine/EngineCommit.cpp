@@ -1,4 +1,5 @@
 // From the logits of a step to tokens, text and ends.
+#include "runtime/decode/grammar/GrammarMatcher.h"
 #include "runtime/engine/Engine.h"
 
 #include <algorithm>
@@ -40,7 +41,12 @@ void Engine::commit(const Chunk &chunk, const float *logits) {
   }
   for (int64_t i = 0;; ++i, row += vocabulary) {
     int32_t token = draw(sequence, row);
-    if (i == chunk.drafted || token != sequence.draft[static_cast<size_t>(i)])
+    // Behind the window the guess was not verified, but it can be compared as well.
+    bool guessed = i < static_cast<int64_t>(sequence.draft.size()) && token >= 0;
+    bool same = guessed && token == sequence.draft[static_cast<size_t>(i)];
+    if (guessed)
+      speculator_->observe(sequence, same);
+    if (i == chunk.drafted || !same)
       break;
     ++sequence.stats.acceptedTokens;
     metrics_.acceptedTokens.add(1);
@@ -84,14 +90,37 @@ int32_t Engine::draw(Sequence &sequence, const float *row) {
     finish(sequence, FinishReason::Length); // no new token was asked for
     return -1;
   }
+  const RequestOptions &options = sequence.options();
+  GrammarMatcher *grammar = sequence.grammar.get();
+  SamplingContext context;
+  context.history = &sequence.history;
+  context.tokens = sequence.tokens;
+  context.promptTokens = sequence.promptTokens;
+  context.surprise = &sequence.surprise;
+  if (sequence.outputTokens() < sequence.sampling.minTokens) {
+    context.banned = options.endIds;
+    context.alsoBanned = options.stopIds;
+  }
+  if (grammar) {
+    context.allowed = grammar->mask();
+    if (grammar->canEnd() && !options.ignoreEnd)
+      context.alsoAllowed = options.endIds;
+  }
   Result<SampledToken> token =
       sampler_.sample({row, static_cast<size_t>(limits_.sampledVocabulary)}, sequence.sampling,
-                      sequence.history, sequence.tokens.size());
+                      sequence.tokens.size(), context);
   if (!token) {
     finish(sequence, FinishReason::Error, token.status());
     return -1;
   }
+  bool inside = grammar && grammar->accept(token->id); // else it is an end token
+  if (grammar && !grammar->status()) {
+    finish(sequence, FinishReason::Error, grammar->status());
+    return -1;
+  }
   commitToken(sequence, *token);
+  if (inside && !sequence.finished && grammar->mustEnd())
+    finish(sequence, FinishReason::Stop);
   return token->id;
 }
 
@@ -181,6 +210,8 @@ void Engine::removeFinished() {
       return false;
     dropBlocks(*sequence);
     freeHostBlocks(*sequence);
+    if (speculator_)
+      speculator_->end(*sequence);
     if (sequence->options().deadline)
       withDeadline_ -= 1 + static_cast<int64_t>(sequence->others.size());
     return true;

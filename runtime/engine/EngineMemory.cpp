@@ -180,6 +180,9 @@ void Engine::preemptLast() {
     saveToHost(*sequence);
   dropBlocks(*sequence);
   sequence->draft.clear();
+  sequence->window = 0;
+  if (speculator_)
+    speculator_->end(*sequence);
   wait(std::move(sequence));
 }
 

@@ -1,4 +1,5 @@
 // How requests come into an engine and leave it before their end.
+#include "runtime/decode/grammar/GrammarMatcher.h"
 #include "runtime/engine/Engine.h"
 
 #include <algorithm>
@@ -49,6 +50,18 @@ Status Engine::checkChoices(const RequestOptions &options) const {
   return Status::ok();
 }
 
+Status Engine::checkGrammar(const RequestOptions &options) const {
+  if (!options.grammar)
+    return Status::ok();
+  if (!options.vocabularyTrie || options.vocabularyTrie->vocabulary() != limits_.sampledVocabulary)
+    return invalidArgument("a grammar needs the model's tokenizer");
+  GrammarAutomaton automaton(options.grammar);
+  LLMRT_RETURN_IF_ERROR(automaton.status());
+  if (automaton.start() == GrammarAutomaton::dead)
+    return invalidArgument("the grammar accepts no text at all");
+  return Status::ok();
+}
+
 Result<int64_t> Engine::lengthLimit(const RequestOptions &options) const {
   int64_t prompt = static_cast<int64_t>(options.prompt.size());
   int64_t wanted = options.maxNewTokens, context = shape().maxContext;
@@ -79,6 +92,7 @@ Result<int64_t> Engine::lengthLimit(const RequestOptions &options) const {
 Status Engine::check(const RequestOptions &options) const {
   LLMRT_RETURN_IF_ERROR(checkPrompt(options));
   LLMRT_RETURN_IF_ERROR(checkChoices(options));
+  LLMRT_RETURN_IF_ERROR(checkGrammar(options));
   LLMRT_RETURN_IF_ERROR(validate(options.sampling, limits_.sampledVocabulary));
   LLMRT_RETURN_IF_ERROR(checkIds(options.stopIds, shape().vocabulary, "stop_token_ids"));
   return lengthLimit(options).status();
@@ -107,6 +121,12 @@ std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> req
   if (options.sampling.needsHistory())
     sequence->history = TokenHistory(shape().vocabulary, sequence->tokens,
                                      static_cast<size_t>(limit - sequence->promptTokens));
+  if (options.grammar)
+    sequence->grammar = std::make_unique<GrammarMatcher>(options.grammar, options.vocabularyTrie);
+  if (speculator_ && limit - sequence->promptTokens > 1) {
+    sequence->draft.reserve(static_cast<size_t>(speculator_->limits().tokens));
+    sequence->speculation = speculator_->begin(limit, sequence->sampling);
+  }
   sequence->stats.promptTokens = sequence->promptTokens;
   sequence->stats.added = RequestStats::Clock::now();
   sequence->request = std::move(request);

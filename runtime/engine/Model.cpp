@@ -107,6 +107,53 @@ Result<std::vector<int32_t>> Model::endIds() const {
   return ids;
 }
 
+Result<std::shared_ptr<const VocabularyTrie>> Model::vocabularyTrie() const {
+  LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
+  LLMRT_ASSIGN_OR_RETURN(int32_t count, sampledVocabulary());
+  std::lock_guard lock(mutex_);
+  if (!trie_) {
+    Status failure;
+    trie_ = VocabularyTrie::build(count, [&](int32_t id) -> std::string {
+      if (!tokenizer->isToken(id) || tokenizer->isSpecial(id))
+        return {};
+      Result<std::string> bytes = tokenizer->tokenBytes(id);
+      if (!bytes)
+        failure = bytes.status();
+      return bytes ? *bytes : std::string();
+    });
+    if (!failure) {
+      trie_.reset();
+      return failure;
+    }
+  }
+  return trie_;
+}
+
+Status Model::checkDraft(const Model &draft) const {
+  const std::string &name = draft.plan()->name();
+  if (hasTokenizer() != draft.hasTokenizer())
+    return invalidArgument(name + ": the draft model has " + (hasTokenizer() ? "no" : "a") +
+                           " tokenizer, unlike the model; compile both with the same --tokenizer");
+  LLMRT_ASSIGN_OR_RETURN(int32_t count, sampledVocabulary());
+  LLMRT_ASSIGN_OR_RETURN(int32_t draftCount, draft.sampledVocabulary());
+  if (count != draftCount)
+    return invalidArgument(name + ": the draft model has " + std::to_string(draftCount) +
+                           " tokens, the model " + std::to_string(count) +
+                           "; a draft model needs the same tokenizer");
+  if (!hasTokenizer())
+    return Status::ok();
+  LLMRT_ASSIGN_OR_RETURN(auto own, tokenizer());
+  LLMRT_ASSIGN_OR_RETURN(auto other, draft.tokenizer());
+  for (int32_t id = 0; id < count; ++id)
+    if (own->tokenText(id) != other->tokenText(id))
+      return invalidArgument(name + ": token " + std::to_string(id) + " is '" +
+                             std::string(other->tokenText(id).value_or("")) +
+                             "' in the draft model and '" +
+                             std::string(own->tokenText(id).value_or("")) +
+                             "' in the model; a draft model needs the same tokenizer");
+  return Status::ok();
+}
+
 SamplingParams Model::samplingDefaults() const {
   const fbs::GenerationDefaults &defaults = *plan_->head().text()->generation();
   SamplingParams params;

@@ -8,6 +8,7 @@
 #define LLMRT_ENGINE_MODEL_H
 
 #include "runtime/decode/SamplingParams.h"
+#include "runtime/decode/grammar/VocabularyTrie.h"
 #include "runtime/engine/ChatEncoder.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/text/Tokenizer.h"
@@ -53,6 +54,11 @@ public:
   /// What the model's files recommend for sampling; greedy where they say so.
   SamplingParams samplingDefaults() const;
 
+  /// The tokens by their bytes, for RequestOptions::grammar; made when first asked for.
+  Result<std::shared_ptr<const VocabularyTrie>> vocabularyTrie() const;
+  /// That \p draft can guess for this model: a token id means the same text in both.
+  Status checkDraft(const Model &draft) const;
+
 private:
   explicit Model(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
   std::shared_ptr<const Plan> plan_;
@@ -60,6 +66,7 @@ private:
   mutable std::optional<Result<std::shared_ptr<const Tokenizer>>> tokenizer_;
   mutable std::optional<Result<ChatTemplate>> template_;
   mutable std::optional<ChatEncoder> chatEncoder_;
+  mutable std::shared_ptr<const VocabularyTrie> trie_;
 };
 
 } // namespace llmrt

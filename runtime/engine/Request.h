@@ -17,6 +17,9 @@
 
 namespace llmrt {
 
+class Grammar;
+class VocabularyTrie;
+
 using RequestId = uint64_t;
 
 enum class FinishReason : int {
@@ -108,6 +111,12 @@ struct RequestOptions {
   /// (sampling.stream + choice). The text of those after the first goes through \c moreTexts.
   int32_t choices = 1;
   std::vector<std::unique_ptr<TextSink>> moreTexts;
+
+  /// What the text must be; the mask of the next tokens is made while the step runs. With it goes
+  /// the trie of the tokenizer (Model::vocabularyTrie). A complete text that can't go on ends the
+  /// answer.
+  std::shared_ptr<const Grammar> grammar;
+  std::shared_ptr<const VocabularyTrie> vocabularyTrie;
 
   int32_t priority = 0; ///< smaller ones go first, as in vLLM; equal ones in order of arrival
   /// When it ends with StatusCode::DeadlineExceeded, waiting or running.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace llmrt {
+
 namespace {
 
 /// Adds guesses to the chunks of \p chunks, all of which decode: a token more for each in turn, so
@@ -11,7 +12,7 @@ void addWindows(std::vector<Chunk> &chunks, StepBudget &left) {
   for (bool more = true; more;) {
     more = false;
     for (Chunk &chunk : chunks) {
-      if (chunk.drafted >= static_cast<int64_t>(chunk.sequence->draft.size()))
+      if (chunk.drafted >= chunk.sequence->window)
         continue;
       if (left.tokens == 0 || left.rows == 0)
         return;

@@ -22,7 +22,7 @@ struct Chunk {
   Sequence *sequence = nullptr;
   int64_t tokens = 0;
   int64_t rows = 0;
-  /// Of the tokens, the last ones that are guesses (Sequence::draft).
+  /// Of the tokens, the last ones that are guesses (Sequence::draft, window).
   int64_t drafted = 0;
   /// It has the sequence's newest token: its row decides the next one.
   bool samples = false;

@@ -12,6 +12,9 @@
 
 namespace llmrt {
 
+class GrammarMatcher;
+struct SpeculationState;
+
 /// What the answers of one request have in common.
 struct RequestState {
   RequestId id = 0;
@@ -23,6 +26,8 @@ struct RequestState {
 /// KV blocks, which are a cache of that truth: they may be dropped and made again at any time. All
 /// vectors are reserved when the request comes in.
 struct Sequence {
+  Sequence();
+  ~Sequence();
   std::shared_ptr<RequestState> request;
   int32_t choice = 0;
   SamplingParams sampling; ///< with the stream of this choice
@@ -47,8 +52,13 @@ struct Sequence {
   int64_t keptBlocks = 0;
   PrefixCache::Serial keptNode = 0;
 
-  /// Guesses of the next tokens, to be verified by the next step.
+  /// Guesses of the next tokens, and how many of them the next step verifies.
   std::vector<int32_t> draft;
+  int64_t window = 0;
+  std::unique_ptr<SpeculationState> speculation; ///< null: no guessing
+
+  std::unique_ptr<GrammarMatcher> grammar; ///< null: any text
+  double surprise;                         ///< of mirostat; NaN before the first token
 
   TokenHistory history;
   RequestStats stats;

@@ -28,7 +28,8 @@ enum class StatusCode : int {
   Cancelled = 6,
   Internal = 7,        ///< a fault of ours
   QueueFull = 8,       ///< too many requests wait; the same one may be sent again later
-  DeadlineExceeded = 9 ///< the request's own time limit
+  DeadlineExceeded = 9, ///< the request's own time limit
+  Unavailable = 10 ///< the engine takes no more requests: it is shutting down
 };
 
 class [[nodiscard]] Status {

@@ -182,6 +182,7 @@ private:
     engine.maxSequences = batch;
     engine.blockTokens = options_.blockSize;
     engine.maxBatchedTokens = options_.maxBatchedTokens;
+    engine.prefixCaching = false; // every token is to be computed
     if (engine.maxBatchedTokens == 0 && batch > 1) // all prompts in one step, where one holds them
       engine.maxBatchedTokens = std::min<int64_t>(std::max<int64_t>(512, batch * depth()),
                                                   modelShape(plan_->head()).maxTokens);

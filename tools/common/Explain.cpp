@@ -41,6 +41,7 @@ Status explain(const std::string &path, const ExplainOptions &options, Explanati
 
   CpuEngineOptions engineOptions;
   engineOptions.threads = options.threads;
+  engineOptions.prefixCaching = false; // the same prompt is timed several times
   engineOptions.kvTokens = std::max(context + decodeProfileTokens, options.tokens + 1);
   LLMRT_ASSIGN_OR_RETURN(auto engine, createCpuEngine(e.plan, engineOptions));
   const auto &executor = static_cast<const CpuExecutor &>(engine->executor());

@@ -1,83 +1,14 @@
 // The engine over a scripted model: paging, chunking, batching, admission, ends, failures.
 #include "runtime/engine/Engine.h"
 
-#include "test/unit/engine/ScriptedExecutor.h"
+#include "test/unit/engine/TestBench.h"
 
 #include <limits>
 
 using namespace llmrt;
+using namespace llmrt::test;
 
 namespace {
-
-constexpr int32_t vocabulary = 97;
-
-ModelShape shapeOf(int64_t context = 4096) {
-  ModelShape shape;
-  shape.vocabulary = vocabulary;
-  shape.maxContext = context;
-  shape.maxTokens = 512;
-  shape.maxSequences = 64;
-  shape.maxRows = 512;
-  shape.queryTile = 8;
-  shape.kvBytesPerToken = 4;
-  return shape;
-}
-
-struct BenchOptions {
-  int64_t context = 4096;
-  EngineLimits limits{.maxBatchedTokens = 64,
-                      .maxSequences = 8,
-                      .blockTokens = 16,
-                      .kvBlocks = 256,
-                      .maxRows = 64,
-                      .sampledVocabulary = vocabulary};
-  ScriptedExecutor::Script script = [](const std::vector<int32_t> &context) {
-    return hashScript(context, vocabulary);
-  };
-};
-
-struct TestBench {
-  explicit TestBench(const BenchOptions &setup = {}) {
-    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context), setup.script);
-    executor = owned.get();
-    engine = std::move(*Engine::create(std::move(owned), setup.limits));
-  }
-  Result<RequestId> add(std::vector<int32_t> prompt, int64_t n, RecordingListener &listener,
-                        std::function<void(RequestOptions &)> more = {}) {
-    RequestOptions options;
-    options.prompt = std::move(prompt);
-    options.maxNewTokens = n;
-    options.listener = &listener;
-    if (more)
-      more(options);
-    return engine->add(std::move(options));
-  }
-  void drain() {
-    for (int i = 0; engine->busy(); ++i) {
-      ASSERT_LT(i, 100000) << "the engine makes no progress";
-      (void)engine->step();
-    }
-  }
-  ScriptedExecutor *executor;
-  std::unique_ptr<Engine> engine;
-};
-
-std::vector<int32_t> promptOf(int n, int salt = 1) {
-  std::vector<int32_t> prompt;
-  for (int i = 0; i < n; ++i)
-    prompt.push_back((i * 31 + salt * 7) % vocabulary);
-  return prompt;
-}
-
-/// What the script says without an engine.
-std::vector<int32_t> expected(std::vector<int32_t> context, int n) {
-  std::vector<int32_t> out;
-  for (int i = 0; i < n; ++i) {
-    out.push_back(hashScript(context, vocabulary));
-    context.push_back(out.back());
-  }
-  return out;
-}
 
 TEST(Engine, OneRequest) {
   TestBench bench;

@@ -11,6 +11,8 @@
 #include "runtime/device/StepExecutor.h"
 #include "runtime/engine/Request.h"
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
 #include <map>
@@ -38,6 +40,25 @@ public:
       kv_[static_cast<size_t>(block * blockTokens_ + i)] = 0;
   }
 
+  Status copyKvBlock(int32_t from, int32_t to) override {
+    ++copied;
+    std::copy_n(cells(from), blockTokens_, cells(to));
+    return Status::ok();
+  }
+  uint64_t kvBlockBytes() const override {
+    return static_cast<uint64_t>(blockTokens_) * sizeof(int32_t);
+  }
+  Status saveKvBlock(int32_t block, uint8_t *host) override {
+    ++saved;
+    std::memcpy(host, cells(block), kvBlockBytes());
+    return Status::ok();
+  }
+  Status loadKvBlock(int32_t block, const uint8_t *host) override {
+    ++loaded;
+    std::memcpy(cells(block), host, kvBlockBytes());
+    return Status::ok();
+  }
+
   Status execute(LlmrtStep &step) override {
     ++steps;
     tokensOfSteps.push_back(step.T);
@@ -56,12 +77,13 @@ public:
   }
   const float *logits() const override { return logits_.data(); }
 
-  int64_t steps = 0, failAt = -1, cleared = 0;
+  int64_t steps = 0, failAt = -1, cleared = 0, copied = 0, saved = 0, loaded = 0;
   std::vector<int64_t> tokensOfSteps;
   /// Applied to a row after the script: to plant NaN, ties, other probabilities.
   std::function<void(const std::vector<int32_t> &context, float *row)> adjust;
 
 private:
+  int32_t *cells(int32_t block) { return &kv_.at(static_cast<size_t>(block * blockTokens_)); }
   void checkShape(const LlmrtStep &step) {
     EXPECT_LE(step.T, shape_.maxTokens);
     EXPECT_LE(step.S, shape_.maxSequences);
@@ -89,7 +111,8 @@ private:
     int64_t position = step.positions[t];
     EXPECT_EQ(position, step.contextLen[s] - (step.queryStart[s + 1] - t));
     std::vector<int32_t> context;
-    for (int64_t p = 0; p <= position; ++p) {
+    int64_t first = shape_.window > 0 ? std::max<int64_t>(0, position - shape_.window + 1) : 0;
+    for (int64_t p = first; p <= position; ++p) {
       int64_t block = step.blockTable[s * step.maxBlocks + p / blockTokens_];
       context.push_back(kv_.at(static_cast<size_t>(block * blockTokens_ + p % blockTokens_)) - 1);
     }
@@ -110,6 +133,7 @@ private:
 class RecordingListener final : public RequestListener {
 public:
   bool onToken(const TokenEvent &event) override {
+    logprobs.push_back(event.token.logprob);
     EXPECT_EQ(event.index, static_cast<int64_t>(ids.size()));
     EXPECT_EQ(reason, FinishReason::None) << "a token after the end";
     ids.push_back(event.token.id);
@@ -120,6 +144,7 @@ public:
     EXPECT_EQ(reason, FinishReason::None) << "two ends";
     reason = event.reason;
     status = event.status;
+    stats = event.stats;
     text += event.text;
     stopString = event.stopString;
     EXPECT_EQ(event.outputTokens, static_cast<int64_t>(ids.size()));
@@ -131,6 +156,8 @@ public:
   }
 
   std::vector<int32_t> ids;
+  std::vector<float> logprobs;
+  RequestStats stats;
   std::string text, stopString;
   FinishReason reason = FinishReason::None;
   Status status;

@@ -1,0 +1,140 @@
+#include "runtime/engine/DraftModel.h"
+
+#include <algorithm>
+
+namespace llmrt {
+
+/// The draft model's own view of a sequence: the tokens that it has computed, guesses among them.
+struct DraftModel::State final : DraftState {
+  Sequence sequence;
+  SamplingParams sampling;
+  int64_t agreed = 0; ///< tokens known to be the request's
+};
+
+Result<std::unique_ptr<DraftModel>> DraftModel::create(std::unique_ptr<StepExecutor> executor,
+                                                       const DraftModelLimits &limits) {
+  LLMRT_RETURN_IF_ERROR(executor->createKvPool(limits.kvBlocks, limits.blockTokens));
+  return std::unique_ptr<DraftModel>(new DraftModel(std::move(executor), limits));
+}
+
+DraftModel::DraftModel(std::unique_ptr<StepExecutor> executor, const DraftModelLimits &limits)
+    : executor_(std::move(executor)), limits_(limits),
+      cache_(static_cast<int32_t>(limits.kvBlocks), limits.blockTokens, false),
+      builder_({limits.maxBatchedTokens, limits.maxSequences, limits.maxSequences},
+               executor_->shape().queryTile, limits.blockTokens, limits.kvBlocks),
+      sampler_(limits.sampledVocabulary) {
+  chunks_.reserve(static_cast<size_t>(limits.maxSequences));
+  guessing_.reserve(static_cast<size_t>(limits.maxSequences));
+  again_.reserve(static_cast<size_t>(limits.maxSequences));
+}
+
+std::unique_ptr<DraftState> DraftModel::begin(int64_t maxTokens,
+                                              const SamplingParams &sampling) const {
+  auto state = std::make_unique<State>();
+  int64_t most = std::min<int64_t>(maxTokens, executor_->shape().maxContext);
+  state->sequence.tokens.reserve(static_cast<size_t>(maxTokens + 1));
+  state->sequence.blocks.reserve(
+      static_cast<size_t>((most + limits_.blockTokens) / limits_.blockTokens + 1));
+  state->sampling = sampling;
+  state->sampling.logprobs = -1;
+  return state;
+}
+
+void DraftModel::end(DraftState &base) {
+  State &state = static_cast<State &>(base);
+  for (int32_t block : state.sequence.blocks)
+    cache_.release(block);
+  state.sequence.blocks.clear();
+  state.sequence.tokens.clear();
+  state.sequence.computed = state.agreed = 0;
+}
+
+bool DraftModel::addChunk(DraftRequest &request, StepBudget &budget) {
+  State &state = static_cast<State &>(*request.state);
+  Sequence &sequence = state.sequence;
+  int64_t count = std::min(sequence.uncomputed(), budget.tokens);
+  int64_t end = sequence.computed + count;
+  if (count == 0 || budget.sequences == 0 || end > executor_->shape().maxContext)
+    return false;
+  while (static_cast<int64_t>(sequence.blocks.size()) * limits_.blockTokens < end) {
+    std::optional<BlockPool::Allocation> block = cache_.allocate();
+    if (!block) {
+      this->end(state); // others may go on
+      return false;
+    }
+    if (block->used)
+      executor_->clearKvBlock(block->block);
+    sequence.blocks.push_back(block->block);
+  }
+  bool last = count == sequence.uncomputed();
+  chunks_.push_back({&sequence, count, last ? 1 : 0, 0, last});
+  budget.tokens -= count;
+  --budget.sequences;
+  if (last)
+    guessing_.push_back(&request);
+  return true;
+}
+
+Status DraftModel::runChunks() {
+  if (chunks_.empty())
+    return Status::ok();
+  // A step without rows still needs one: its logits are not looked at.
+  if (guessing_.empty())
+    chunks_.back().rows = 1;
+  Status executed = executor_->execute(builder_.build(chunks_));
+  if (!executed)
+    return executed.withContext("the draft model");
+  for (const Chunk &chunk : chunks_)
+    chunk.sequence->computed += chunk.tokens;
+  return Status::ok();
+}
+
+Status DraftModel::propose(std::span<DraftRequest> requests) {
+  StepBudget budget{limits_.maxBatchedTokens, limits_.maxSequences, limits_.maxSequences};
+  chunks_.clear();
+  guessing_.clear();
+  for (DraftRequest &request : requests) {
+    State &state = static_cast<State &>(*request.state);
+    std::vector<int32_t> &own = state.sequence.tokens;
+    // What was guessed wrong, and what came instead.
+    size_t same = static_cast<size_t>(state.agreed);
+    while (same < own.size() && same < request.tokens.size() && own[same] == request.tokens[same])
+      ++same;
+    own.assign(request.tokens.begin(), request.tokens.end());
+    state.agreed = static_cast<int64_t>(own.size());
+    // The last token is computed again if need be: its logits are the first guess.
+    state.sequence.computed = std::min({state.sequence.computed, static_cast<int64_t>(same),
+                                        static_cast<int64_t>(own.size()) - 1});
+    if (request.limit > 0)
+      (void)addChunk(request, budget);
+  }
+  LLMRT_RETURN_IF_ERROR(runChunks());
+  while (!guessing_.empty()) {
+    const float *logits = executor_->logits();
+    budget = {limits_.maxBatchedTokens, limits_.maxSequences, limits_.maxSequences};
+    chunks_.clear();
+    size_t going = 0, count = guessing_.size();
+    for (size_t i = 0; i < count; ++i, logits += executor_->shape().vocabulary) {
+      DraftRequest &request = *guessing_[i];
+      State &state = static_cast<State &>(*request.state);
+      Result<SampledToken> token =
+          sampler_.sample({logits, static_cast<size_t>(limits_.sampledVocabulary)}, state.sampling,
+                          *request.history, state.sequence.tokens.size());
+      if (!token)
+        continue; // the large model will say so, if it is the same there
+      request.draft->push_back(token->id);
+      if (static_cast<int64_t>(request.draft->size()) >= request.limit)
+        continue;
+      state.sequence.tokens.push_back(token->id);
+      guessing_[going++] = &request;
+    }
+    again_.assign(guessing_.begin(), guessing_.begin() + static_cast<ptrdiff_t>(going));
+    guessing_.clear();
+    for (DraftRequest *request : again_)
+      (void)addChunk(*request, budget);
+    LLMRT_RETURN_IF_ERROR(runChunks());
+  }
+  return Status::ok();
+}
+
+} // namespace llmrt

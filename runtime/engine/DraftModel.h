@@ -1,0 +1,60 @@
+//===- DraftModel.h - a smaller model guesses for a larger one --------------===//
+//
+// Leviathan et al., "Fast inference from transformers via speculative decoding", 2023; Chen et al.,
+// 2023. The draft model draws with the noise of the request's own seed, so its guess is the large
+// model's draw wherever the two distributions are close, with sampling as without.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_ENGINE_DRAFTMODEL_H
+#define LLMRT_ENGINE_DRAFTMODEL_H
+
+#include "runtime/cache/PrefixCache.h"
+#include "runtime/device/StepExecutor.h"
+#include "runtime/engine/StepBuilder.h"
+#include "runtime/speculate/Drafter.h"
+
+#include <memory>
+#include <vector>
+
+namespace llmrt {
+
+struct DraftModelLimits {
+  int64_t maxBatchedTokens = 512, maxSequences = 1; ///< of a step
+  int64_t blockTokens = 16, kvBlocks = 0;           ///< of its own pool
+  int32_t sampledVocabulary = 0;                    ///< ids that the large model may draw
+};
+
+class DraftModel final : public Drafter {
+public:
+  /// \p executor was made for steps of these limits, a row a sequence.
+  static Result<std::unique_ptr<DraftModel>> create(std::unique_ptr<StepExecutor> executor,
+                                                    const DraftModelLimits &limits);
+
+  const char *name() const override { return "draft model"; }
+  std::unique_ptr<DraftState> begin(int64_t maxTokens,
+                                    const SamplingParams &sampling) const override;
+  Status propose(std::span<DraftRequest> requests) override;
+  void end(DraftState &state) override;
+  bool isCostly() const override { return true; }
+
+private:
+  struct State;
+  DraftModel(std::unique_ptr<StepExecutor> executor, const DraftModelLimits &limits);
+  /// Puts the tokens that \p request's sequence still needs before it can guess into a chunk, as
+  /// far as \p budget goes; false if there is no room for them.
+  bool addChunk(DraftRequest &request, StepBudget &budget);
+  Status runChunks();
+
+  std::unique_ptr<StepExecutor> executor_;
+  DraftModelLimits limits_;
+  PrefixCache cache_; ///< used as a pool only: a sequence's beginning is seldom drafted twice
+  StepBuilder builder_;
+  Sampler sampler_;
+  std::vector<Chunk> chunks_;
+  std::vector<DraftRequest *> guessing_; ///< whose chunks have a row, in that order
+  std::vector<DraftRequest *> again_;
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_ENGINE_DRAFTMODEL_H

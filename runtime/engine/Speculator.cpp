@@ -1,0 +1,204 @@
+#include "runtime/engine/Speculator.h"
+
+#include "runtime/decode/grammar/GrammarMatcher.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace llmrt {
+namespace {
+
+/// Before anything was seen: a little hope, more where the drafter is sure.
+constexpr std::array<float, draftGrades> firstShares = {0.35f, 0.5f, 0.65f, 0.8f};
+/// Weight of the newest guess, in a sequence and over all.
+constexpr float sequenceRate = 0.12f, overallRate = 0.02f;
+/// Weight of the newest step's time.
+constexpr float timeRate = 0.15f;
+/// Before other sizes were timed, each token more is taken to cost this share of a step.
+constexpr double firstTokenShare = 0.08;
+/// Tokens between two tries of a costly drafter that doesn't pay now, and steps between two timings
+/// of a plain step: each costs below one percent.
+constexpr int64_t tryAgainTokens = 48, plainSteps = 128;
+
+} // namespace
+
+Speculator::Speculator(std::unique_ptr<Drafter> drafter, const SpeculationLimits &limits,
+                       int64_t maxSequences, int64_t maxStepTokens)
+    : drafter_(std::move(drafter)), limits_(limits), shares_(firstShares),
+      seconds_(static_cast<size_t>(maxStepTokens + 1)) {
+  requests_.reserve(static_cast<size_t>(maxSequences));
+  sequences_.reserve(static_cast<size_t>(maxSequences));
+}
+
+std::unique_ptr<SpeculationState> Speculator::begin(int64_t maxTokens,
+                                                    const SamplingParams &sampling) const {
+  auto state = std::make_unique<SpeculationState>();
+  state->drafts = drafter_->begin(maxTokens, sampling);
+  return state;
+}
+
+void Speculator::end(Sequence &sequence) {
+  if (sequence.speculation && sequence.speculation->drafts)
+    drafter_->end(*sequence.speculation->drafts);
+}
+
+float Speculator::shareOf(const Sequence &sequence, int32_t grade) const {
+  float own = sequence.speculation->accepted[size_t(grade)];
+  return own > 0 ? own : shares_[size_t(grade)];
+}
+
+void Speculator::observe(Sequence &sequence, bool cameTrue) {
+  size_t grade = static_cast<size_t>(sequence.speculation->grade);
+  float value = cameTrue ? 1.0f : 0.0f;
+  float &own = sequence.speculation->accepted[grade];
+  own = std::max(shareOf(sequence, int32_t(grade)), 1e-6f);
+  own = std::max(own + (value - own) * sequenceRate, 1e-6f);
+  shares_[grade] += (value - shares_[grade]) * overallRate;
+}
+
+void Speculator::observeStep(int64_t tokens, double seconds) {
+  float &known = seconds_[static_cast<size_t>(
+      std::min<int64_t>(tokens, static_cast<int64_t>(seconds_.size()) - 1))];
+  float value = static_cast<float>(seconds);
+  // One slow step (another program, a page fault) is no news.
+  known = known == 0 ? value : known + (std::min(value, 2 * known) - known) * timeRate;
+}
+
+double Speculator::stepSeconds(int64_t tokens) const {
+  // On a line through the nearest sizes that were timed.
+  int64_t last = static_cast<int64_t>(seconds_.size()) - 1;
+  tokens = std::min(tokens, last);
+  int64_t below = tokens, above = tokens;
+  while (below > 0 && seconds_[size_t(below)] == 0)
+    --below;
+  while (above < last && seconds_[size_t(above)] == 0)
+    ++above;
+  double low = seconds_[size_t(below)], high = seconds_[size_t(above)];
+  if (low == 0 && high == 0)
+    return 1 + firstTokenShare * static_cast<double>(tokens); // in any unit
+  if (low == 0)
+    return high;
+  if (high == 0)
+    return low * (1 + firstTokenShare * static_cast<double>(tokens - below));
+  if (above == below)
+    return low;
+  double share = static_cast<double>(tokens - below) / static_cast<double>(above - below);
+  return low + (std::max(high, low) - low) * share;
+}
+
+int64_t Speculator::wanted(const Sequence &sequence) const {
+  // The last token of an answer is never computed, so it needs no guess behind it.
+  return std::min(limits_.tokens,
+                  sequence.maxTokens - static_cast<int64_t>(sequence.tokens.size()) - 1);
+}
+
+int64_t Speculator::costlyWindow(int64_t decoding, double share) const {
+  double plain = stepSeconds(decoding), best = 1 / plain, expected = 1, chance = 1;
+  int64_t window = 0;
+  for (int64_t k = 1; k <= limits_.tokens; ++k) {
+    expected += chance *= share;
+    double seconds = stepSeconds(decoding * (k + 1)) + secondsPerGuess_ * static_cast<double>(k);
+    if (expected / seconds > best)
+      best = expected / seconds, window = k;
+  }
+  return window;
+}
+
+Status Speculator::propose(std::span<const std::unique_ptr<Sequence>> running) {
+  requests_.clear();
+  sequences_.clear();
+  bool costly = drafter_->isCostly() && limits_.adaptive;
+  int64_t decoding = std::count_if(running.begin(), running.end(),
+                                   [](const auto &s) { return s->isDecoding() && !s->finished; });
+  // Now and then the plain step is timed again, which every window is compared with.
+  bool plain = limits_.adaptive && ++sincePlain_ > plainSteps;
+  if (plain)
+    sincePlain_ = 0;
+  for (const std::unique_ptr<Sequence> &sequence : running) {
+    sequence->draft.clear();
+    sequence->window = 0;
+    if (!sequence->speculation || !sequence->isDecoding() || sequence->finished)
+      continue;
+    int64_t limit = wanted(*sequence);
+    SpeculationState &state = *sequence->speculation;
+    if (costly) {
+      int64_t pays = costlyWindow(decoding, double(shareOf(*sequence, 0)));
+      if (pays == 0 && ++state.sinceGuess >= tryAgainTokens)
+        pays = 1;
+      if (pays > 0)
+        state.sinceGuess = 0;
+      limit = std::min(limit, plain ? 0 : pays);
+    }
+    if (limit <= 0)
+      continue;
+    requests_.push_back({state.drafts.get(), sequence->tokens, &sequence->sampling,
+                         &sequence->history, limit, &sequence->draft, 0});
+    sequences_.push_back(sequence.get());
+  }
+  if (requests_.empty())
+    return Status::ok();
+  auto start = std::chrono::steady_clock::now();
+  LLMRT_RETURN_IF_ERROR(drafter_->propose(requests_));
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  int64_t longest = 0;
+  bool fresh = false;
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    Sequence &sequence = *sequences_[i];
+    SpeculationState &state = *sequence.speculation;
+    if (sequence.grammar) // what it refuses can't come
+      sequence.draft.resize(static_cast<size_t>(sequence.grammar->fitting(sequence.draft)));
+    state.grade = requests_[i].grade;
+    fresh |= !state.asked;
+    state.asked = true;
+    longest = std::max(longest, static_cast<int64_t>(sequences_[i]->draft.size()));
+  }
+  if (longest > 0 && !fresh) {
+    double perGuess = seconds / static_cast<double>(longest), &known = secondsPerGuess_;
+    known = known == 0 ? perGuess : known + (std::min(perGuess, 2 * known) - known) * timeRate;
+  }
+  if (plain)
+    return Status::ok();
+  if (limits_.adaptive && !drafter_->isCostly()) {
+    chooseWindows();
+  } else {
+    for (Sequence *sequence : sequences_)
+      sequence->window = static_cast<int64_t>(sequence->draft.size());
+  }
+  return Status::ok();
+}
+
+void Speculator::chooseWindows() {
+  // The next guess that is most likely reached and true joins, one after the other; the number of
+  // guesses with the most tokens a second wins. Looking on behind a loss finds steps in the curve.
+  double tokens = static_cast<double>(sequences_.size()), expected = tokens;
+  int64_t size = static_cast<int64_t>(sequences_.size()), best = 0, taken = 0;
+  double bestRate = expected / stepSeconds(size);
+  // With equal shares in a window, its i-th guess is worth share^i.
+  auto worth = [this](const Sequence &s) {
+    double share = shareOf(s, s.speculation->grade), value = share;
+    for (int64_t i = 0; i < s.window; ++i)
+      value *= share;
+    return s.window < static_cast<int64_t>(s.draft.size()) ? value : 0;
+  };
+  auto takeNext = [&]() -> double {
+    Sequence *next = nullptr;
+    double most = 0;
+    for (Sequence *s : sequences_)
+      if (double value = worth(*s); value > most)
+        most = value, next = s;
+    if (next)
+      ++next->window;
+    return most;
+  };
+  for (double value; (value = takeNext()) > 0.01;) {
+    expected += value;
+    if (double rate = expected / stepSeconds(size + ++taken); rate > bestRate)
+      bestRate = rate, best = taken;
+  }
+  for (Sequence *s : sequences_)
+    s->window = 0;
+  for (taken = 0; taken < best; ++taken)
+    (void)takeNext();
+}
+
+} // namespace llmrt

@@ -1,0 +1,75 @@
+//===- Speculator.h - how far to guess --------------------------------------===//
+//
+// Asks the drafter, and decides how many guesses of each sequence the next step verifies: those
+// that are expected to bring more tokens a second than the same step without. It knows what share
+// of guesses came true lately, by the drafter's own grade, and what steps of each size take, both
+// observed as the engine runs. A window of 0 is plain decoding, so speculation doesn't lose; while
+// it is at 0, guesses of a cheap drafter are still compared with what comes, which costs nothing.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_ENGINE_SPECULATOR_H
+#define LLMRT_ENGINE_SPECULATOR_H
+
+#include "runtime/engine/Scheduler.h"
+#include "runtime/speculate/Drafter.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace llmrt {
+
+struct SpeculationLimits {
+  int64_t tokens = 0;   ///< guesses a window at most
+  bool adaptive = true; ///< false: always as many as there are
+};
+
+/// What was observed of one sequence's guesses.
+struct SpeculationState {
+  std::unique_ptr<DraftState> drafts;
+  std::array<float, draftGrades> accepted{}; ///< share that came true, moving; 0: not seen yet
+  int32_t grade = 0;                         ///< of the present guesses
+  int64_t sinceGuess = 0;                    ///< tokens since a costly drafter was asked
+  bool asked = false; ///< before: the first time, the drafter has to read the prompt
+};
+
+class Speculator {
+public:
+  Speculator(std::unique_ptr<Drafter> drafter, const SpeculationLimits &limits,
+             int64_t maxSequences, int64_t maxStepTokens);
+
+  const SpeculationLimits &limits() const { return limits_; }
+  const Drafter &drafter() const { return *drafter_; }
+  /// Any thread.
+  std::unique_ptr<SpeculationState> begin(int64_t maxTokens, const SamplingParams &sampling) const;
+  /// Sets Sequence::draft and Sequence::window of those that decode.
+  Status propose(std::span<const std::unique_ptr<Sequence>> running);
+  /// A guess was compared with the token that came.
+  void observe(Sequence &sequence, bool cameTrue);
+  /// A step of \p tokens tokens, all of sequences that decode, took \p seconds.
+  void observeStep(int64_t tokens, double seconds);
+  void end(Sequence &sequence);
+
+  /// Seconds that a step of \p tokens tokens should take, by the steps seen so far.
+  double stepSeconds(int64_t tokens) const;
+
+private:
+  float shareOf(const Sequence &sequence, int32_t grade) const;
+  int64_t wanted(const Sequence &sequence) const;
+  /// The window that pays for all of \p decoding sequences alike, when guessing itself takes time.
+  int64_t costlyWindow(int64_t decoding, double share) const;
+  void chooseWindows();
+
+  std::unique_ptr<Drafter> drafter_;
+  SpeculationLimits limits_;
+  std::array<float, draftGrades> shares_; ///< of all sequences: what a new one starts from
+  std::vector<float> seconds_;            ///< of a step by its tokens, moving; 0: not seen
+  double secondsPerGuess_ = 0;            ///< of a costly drafter, moving
+  int64_t sincePlain_ = 0;                ///< steps since one without guesses was timed
+  std::vector<DraftRequest> requests_;
+  std::vector<Sequence *> sequences_; ///< of requests_
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_ENGINE_SPECULATOR_H

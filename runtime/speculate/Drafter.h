@@ -1,0 +1,64 @@
+//===- Drafter.h - who guesses the next tokens ------------------------------===//
+//
+// A drafter proposes tokens that may come next in a sequence; the engine lets the model look at the
+// whole window in one step and keeps the guesses that equal what it draws itself. So a drafter
+// decides how fast an answer comes and never what it says. One interface for all: text lookup, an
+// automaton, a small model, heads on the model itself.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LLMRT_SPECULATE_DRAFTER_H
+#define LLMRT_SPECULATE_DRAFTER_H
+
+#include "runtime/decode/SamplingParams.h"
+#include "runtime/decode/TokenHistory.h"
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace llmrt {
+
+/// What a drafter remembers of one sequence.
+class DraftState {
+public:
+  virtual ~DraftState() = default;
+};
+
+/// One sequence that waits for guesses.
+struct DraftRequest {
+  DraftState *state = nullptr; ///< begin() made it
+  /// All tokens so far. They only grow: what was accepted before is their beginning.
+  std::span<const int32_t> tokens;
+  const SamplingParams *sampling = nullptr;
+  const TokenHistory *history = nullptr; ///< of the tokens, where sampling needs it
+  int64_t limit = 0;                     ///< guesses wanted at most
+  /// The guesses, empty before and with room for limit; none is a good answer.
+  std::vector<int32_t> *draft = nullptr;
+  /// Set by the drafter: how sure it is, from 0 to draftGrades - 1. The share of guesses that come
+  /// true is observed for each grade apart.
+  int32_t grade = 0;
+};
+
+inline constexpr int32_t draftGrades = 4;
+
+class Drafter {
+public:
+  virtual ~Drafter() = default;
+  virtual const char *name() const = 0;
+  /// Takes the memory for a sequence of up to \p maxTokens tokens. Any thread. May be null.
+  virtual std::unique_ptr<DraftState> begin(int64_t maxTokens,
+                                            const SamplingParams &sampling) const = 0;
+  /// Fills in the guesses of \p requests; allocates nothing. A failure is of the drafter itself.
+  virtual Status propose(std::span<DraftRequest> requests) = 0;
+  /// The sequence of \p state has ended or lost its turn: gives back what is shared with others.
+  virtual void end(DraftState &state) {}
+  /// Guessing takes time that counts: it is measured, and not done where it wouldn't pay. False for
+  /// drafters that take microseconds.
+  virtual bool isCostly() const { return false; }
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_SPECULATE_DRAFTER_H

@@ -1,0 +1,35 @@
+//===- SpeculativeConfig.h - `--speculative-config JSON` --------------------===//
+#ifndef LLMRT_SPECULATE_SPECULATIVECONFIG_H
+#define LLMRT_SPECULATE_SPECULATIVECONFIG_H
+
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace llmrt {
+
+/// Keys are vLLM's:
+///   {"method": "ngram", "num_speculative_tokens": 8, "prompt_lookup_min": 2, "prompt_lookup_max":
+///   4}
+///   {"method": "suffix", "num_speculative_tokens": 16, "prompt_lookup_min": 2}
+///   {"model": "draft.plan", "num_speculative_tokens": 4}       ("method": "draft_model" is
+///   implied)
+/// and "adaptive": false, which is ours, verifies every guess whether it pays or not.
+struct SpeculativeConfig {
+  enum class Method { None, Ngram, Suffix, DraftModel };
+  Method method = Method::None;
+  int64_t tokens = 0;                   ///< guesses a step at most, 1 to 64
+  int64_t lookupMin = 2, lookupMax = 4; ///< tokens of the end of the text that must repeat
+  std::string model;                    ///< the draft model's plan
+  bool adaptive = true;
+
+  /// An error names the key, its value and what is allowed. Defaults: 8 guesses for ngram, 16 for
+  /// suffix, 4 for a model.
+  static Result<SpeculativeConfig> parse(std::string_view json);
+};
+
+} // namespace llmrt
+
+#endif // LLMRT_SPECULATE_SPECULATIVECONFIG_H

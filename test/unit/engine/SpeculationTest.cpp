@@ -1,0 +1,376 @@
+// Speculation: drafters, windows, exactness. Whatever is guessed, the output is plain decoding's.
+#include "runtime/decode/Noise.h"
+#include "runtime/engine/DraftModel.h"
+#include "runtime/speculate/PromptLookup.h"
+#include "runtime/speculate/SpeculativeConfig.h"
+#include "runtime/speculate/SuffixAutomaton.h"
+#include "test/unit/engine/TestBench.h"
+
+using namespace llmrt;
+using namespace llmrt::test;
+
+namespace {
+
+std::vector<int32_t> guess(Drafter &drafter, DraftState *state, const std::vector<int32_t> &tokens,
+                           int64_t limit = 4) {
+  std::vector<int32_t> draft;
+  draft.reserve(size_t(limit));
+  DraftRequest request;
+  request.state = state;
+  request.tokens = tokens;
+  request.limit = limit;
+  request.draft = &draft;
+  EXPECT_TRUE(drafter.propose(std::span(&request, 1)));
+  EXPECT_LE(int64_t(draft.size()), limit);
+  EXPECT_GE(request.grade, 0);
+  EXPECT_LT(request.grade, draftGrades);
+  return draft;
+}
+
+using Ids = std::vector<int32_t>;
+
+TEST(PromptLookup, S11_OnlyWhatWasFollowedBySomethingIsProposed) {
+  PromptLookup lookup(2, 3);
+  EXPECT_EQ(guess(lookup, nullptr, {5}), Ids());
+  EXPECT_EQ(guess(lookup, nullptr, {5, 6}), Ids());
+  EXPECT_EQ(guess(lookup, nullptr, {1, 2, 3, 4, 5}), Ids());
+  EXPECT_EQ(guess(lookup, nullptr, {1, 2, 3, 9, 1, 2}), (Ids{3, 9, 1, 2}));
+  EXPECT_EQ(guess(lookup, nullptr, {1, 2, 3, 9, 1, 2}, 2), (Ids{3, 9}));
+  EXPECT_EQ(guess(lookup, nullptr, {7, 2, 3, 9, 1, 2}), Ids()) << "one token is too little";
+  EXPECT_EQ(guess(lookup, nullptr, {4, 4, 4}), (Ids{4})) << "up to the end of the text";
+  // The longest match wins over a later one, of equal ones the later.
+  EXPECT_EQ(guess(lookup, nullptr, {0, 1, 2, 50, 8, 1, 2, 60, 0, 1, 2}, 1), Ids{50});
+  EXPECT_EQ(guess(lookup, nullptr, {0, 1, 2, 50, 0, 1, 2, 60, 0, 1, 2}, 1), Ids{60});
+}
+
+TEST(SuffixAutomaton, FindsTheLongestRepeatedEnd) {
+  for (int alphabet : {1, 2, 3, 10}) {
+    SuffixAutomaton automaton(400);
+    Ids text;
+    for (int i = 0; i < 400; ++i) {
+      text.push_back(int32_t(mix64(uint64_t(i * 7 + alphabet)) % uint64_t(alphabet)));
+      automaton.append(text.back());
+      // By brute force: the longest end of the text that also ends earlier.
+      int64_t n = i + 1, longest = 0;
+      for (int64_t end = n - 1; end > 0; --end) {
+        int64_t length = 0;
+        while (length < end && text[size_t(end - 1 - length)] == text[size_t(n - 1 - length)])
+          ++length;
+        longest = std::max(longest, length);
+      }
+      SuffixAutomaton::Repeat repeat = automaton.longestRepeat();
+      ASSERT_EQ(repeat.length, longest) << alphabet << " " << i;
+      if (longest == 0)
+        continue;
+      ASSERT_GE(repeat.next, longest);
+      ASSERT_LT(repeat.next, n);
+      for (int64_t k = 1; k <= longest; ++k)
+        ASSERT_EQ(text[size_t(repeat.next - k)], text[size_t(n - k)]);
+    }
+  }
+}
+
+TEST(SuffixDrafter, GuessesWhatFollowed) {
+  SuffixDrafter drafter(2);
+  auto state = drafter.begin(100, {});
+  EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1}), Ids()) << "a repeat of one";
+  EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1, 2}), (Ids{3, 9, 1, 2}));
+  EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1, 2, 3}, 1), Ids{9});
+}
+
+TEST(SpeculativeConfig, Parses) {
+  auto ngram = SpeculativeConfig::parse(
+      R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 3})");
+  ASSERT_TRUE(ngram) << ngram.status().message();
+  EXPECT_EQ(ngram->method, SpeculativeConfig::Method::Ngram);
+  EXPECT_EQ(ngram->tokens, 5);
+  EXPECT_EQ(ngram->lookupMax, 3);
+  EXPECT_EQ(ngram->lookupMin, 2);
+  auto model = SpeculativeConfig::parse(R"({"model": "draft.plan", "adaptive": false})");
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->method, SpeculativeConfig::Method::DraftModel);
+  EXPECT_EQ(model->model, "draft.plan");
+  EXPECT_FALSE(model->adaptive);
+  auto message = [](const char *json) {
+    auto config = SpeculativeConfig::parse(json);
+    EXPECT_FALSE(config) << json;
+    return config ? std::string() : config.status().message();
+  };
+  EXPECT_NE(message(R"({"method": "magic"})").find("\"magic\""), std::string::npos);
+  EXPECT_NE(message(R"({"method": "ngram", "num_speculative_tokens": 65})").find("1 to 64"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"method": "ngram", "num_speculative_tokens": 2.5})").find("an integer"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"method": "ngram", "window": 5})").find("\"window\" is not known"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"method": "draft_model"})").find("needs a \"model\""), std::string::npos);
+  EXPECT_NE(
+      message(R"({"method":"ngram","prompt_lookup_min":5,"prompt_lookup_max":3})").find("above"),
+      std::string::npos);
+  (void)message("{}");
+  (void)message("[]");
+  (void)message(R"({"method")");
+  (void)message("");
+}
+
+/// Guesses what the script says, with mistakes at places that follow from the text: batches whose
+/// rows accept 0, 1, 3, 4 of 4.
+class OracleDrafter final : public Drafter {
+public:
+  explicit OracleDrafter(int mistakesIn8, int64_t width = 4)
+      : mistakes_(mistakesIn8), width_(width) {}
+  const char *name() const override { return "oracle"; }
+  std::unique_ptr<DraftState> begin(int64_t, const SamplingParams &) const override {
+    return nullptr;
+  }
+  Status propose(std::span<DraftRequest> requests) override {
+    for (DraftRequest &request : requests) {
+      Ids context(request.tokens.begin(), request.tokens.end());
+      for (int64_t i = 0; i < std::min(request.limit, width_); ++i) {
+        int32_t right = hashScript(context, vocabulary);
+        bool wrong = int(mix64(uint64_t(context.size() * 131 + size_t(right))) % 8) < mistakes_;
+        context.push_back(wrong ? (right + 1) % vocabulary : right);
+        request.draft->push_back(context.back());
+      }
+    }
+    return Status::ok();
+  }
+
+private:
+  int mistakes_;
+  int64_t width_;
+};
+
+std::unique_ptr<Drafter> ownModel(int64_t kvBlocks = 256, int salt = 0) {
+  DraftModelLimits limits{.maxBatchedTokens = 64,
+                          .maxSequences = 8,
+                          .blockTokens = 16,
+                          .kvBlocks = kvBlocks,
+                          .sampledVocabulary = vocabulary};
+  auto executor = std::make_unique<ScriptedExecutor>(shapeOf(), [salt](const Ids &c) {
+    return (hashScript(c, vocabulary) + salt * int32_t(c.size() % 3 == 0)) % vocabulary;
+  });
+  return std::move(*DraftModel::create(std::move(executor), limits));
+}
+
+struct Speculative {
+  explicit Speculative(std::unique_ptr<Drafter> drafter, int64_t window = 4, bool adaptive = false,
+                       BenchOptions setup = {}) {
+    setup.limits.speculation = {window, adaptive};
+    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context), setup.script);
+    executor = owned.get();
+    engine = std::move(*Engine::create(std::move(owned), setup.limits, std::move(drafter)));
+  }
+  void add(Ids prompt, int64_t n, RecordingListener &listener,
+           const std::function<void(RequestOptions &)> &more = {}) {
+    RequestOptions options;
+    options.prompt = std::move(prompt);
+    options.maxNewTokens = n;
+    options.listener = &listener;
+    if (more)
+      more(options);
+    ASSERT_TRUE(engine->add(std::move(options)));
+  }
+  void drain() {
+    for (int i = 0; engine->busy(); ++i) {
+      ASSERT_LT(i, 100000);
+      ASSERT_TRUE(engine->step());
+    }
+  }
+  ScriptedExecutor *executor;
+  std::unique_ptr<Engine> engine;
+};
+
+using MakeDrafter = std::function<std::unique_ptr<Drafter>()>;
+std::vector<std::pair<const char *, MakeDrafter>> drafters() {
+  return {{"none", [] { return nullptr; }},
+          {"perfect", [] { return std::make_unique<OracleDrafter>(0); }},
+          {"half", [] { return std::make_unique<OracleDrafter>(4); }},
+          {"wrong", [] { return std::make_unique<OracleDrafter>(8); }},
+          {"ngram", [] { return std::make_unique<PromptLookup>(1, 3); }},
+          {"suffix", [] { return std::make_unique<SuffixDrafter>(1); }},
+          {"own model", [] { return ownModel(); }},
+          {"another model", [] { return ownModel(256, 1); }},
+          {"small draft pool", [] { return ownModel(9); }}};
+}
+
+TEST(Speculation, S12_EveryRowIsPlainDecodingWhateverIsAccepted) {
+  for (auto &[name, make] : drafters())
+    for (bool adaptive : {false, true})
+      for (int64_t blocks : {256, 12}) {
+        SCOPED_TRACE(std::string(name) + (adaptive ? " adaptive " : " ") + std::to_string(blocks));
+        BenchOptions setup;
+        setup.limits.kvBlocks = blocks;
+        Speculative bench(make(), 4, adaptive, setup);
+        std::vector<RecordingListener> listeners(6);
+        for (int i = 0; i < 6; ++i)
+          bench.add(promptOf(10 + 9 * i, i), 60 + i, listeners[size_t(i)]);
+        bench.drain();
+        for (int i = 0; i < 6; ++i)
+          EXPECT_EQ(listeners[size_t(i)].ids, expected(promptOf(10 + 9 * i, i), 60 + i)) << i;
+        EXPECT_EQ(bench.engine->freeBlocks(), blocks);
+        const EngineMetrics &m = bench.engine->metrics();
+        EXPECT_EQ(m.generationTokens, 6 * 60 + 15);
+        EXPECT_LE(m.acceptedTokens, m.draftTokens);
+        if (std::string(name) == "perfect" && !adaptive) {
+          EXPECT_EQ(m.acceptedTokens, m.draftTokens);
+          EXPECT_GT(m.acceptedTokens, 250);
+        }
+        if (std::string(name) == "wrong" && blocks == 256) {
+          EXPECT_EQ(m.acceptedTokens, 0);
+          EXPECT_EQ(adaptive, m.draftTokens < 300) << "adaptive windows shut";
+        }
+        if (std::string(name) == "own model" && !adaptive && blocks == 256) {
+          EXPECT_EQ(m.acceptedTokens, m.draftTokens); // S13: the same model is always right
+          EXPECT_GT(m.acceptedTokens, 200);
+        }
+      }
+}
+
+TEST(Speculation, S15_TheSeedsTextIsTheSameWithEveryDrafterAndWindow) {
+  auto sampled = [](RequestOptions &o) {
+    o.sampling.temperature = 3.5f;
+    o.sampling.topP = 0.95f;
+    o.sampling.seed = 7;
+    o.sampling.logprobs = 2;
+    o.sampling.presencePenalty = 0.3f;
+  };
+  RecordingListener want;
+  Speculative plain(nullptr);
+  plain.add(promptOf(30), 80, want, sampled);
+  plain.drain();
+  EXPECT_NE(want.ids, expected(promptOf(30), 80));
+  for (auto &[name, make] : drafters())
+    for (int64_t window : {1, 2, 4, 9}) {
+      Speculative bench(make(), window);
+      RecordingListener got, other;
+      bench.add(promptOf(9), 100, other, sampled);
+      bench.add(promptOf(30), 80, got, sampled);
+      bench.drain();
+      EXPECT_EQ(got.ids, want.ids) << name << " " << window;
+      EXPECT_EQ(got.logprobs, want.logprobs) << name << " " << window;
+      if (std::string(name) == "own model") { // it draws with the same noise
+        EXPECT_GT(bench.engine->metrics().acceptedTokens,
+                  bench.engine->metrics().draftTokens * 9 / 10);
+      }
+    }
+}
+
+TEST(Speculation, S05_AnEndTokenInsideAWindow) {
+  const Ids want = expected(promptOf(5), 12);
+  for (bool ignore : {false, true})
+    for (auto &[name, make] : drafters()) {
+      Speculative bench(make(), 6);
+      RecordingListener listener;
+      bench.add(promptOf(5), 12, listener, [&](RequestOptions &o) {
+        o.endIds = {want[4]};
+        o.ignoreEnd = ignore;
+      });
+      bench.drain();
+      EXPECT_EQ(listener.ids, Ids(want.begin(), want.begin() + (ignore ? 12 : 5))) << name;
+      EXPECT_EQ(listener.reason, ignore ? FinishReason::Length : FinishReason::Stop);
+      EXPECT_EQ(bench.engine->freeBlocks(), 256);
+    }
+}
+
+/// Spells each token as a letter and stops at a word.
+class LetterSink final : public TextSink {
+public:
+  explicit LetterSink(std::string stop) : stop_(std::move(stop)) {}
+  Result<Piece> push(int32_t id) override {
+    text_ += char('a' + id % 26);
+    Piece piece;
+    piece.stopped = text_.ends_with(stop_);
+    piece.stopString = stop_;
+    shown_ = std::string(1, text_.back());
+    piece.text = piece.stopped ? std::string_view() : std::string_view(shown_);
+    return piece;
+  }
+  Result<std::string_view> finish() override { return std::string_view(); }
+
+private:
+  std::string text_, stop_, shown_;
+};
+
+TEST(Speculation, S06_AStopStringInTheMiddleOfAWindow) {
+  const Ids want = expected(promptOf(5), 12);
+  std::string stop = {char('a' + want[5] % 26), char('a' + want[6] % 26)};
+  for (auto &[name, make] : drafters())
+    for (int64_t window : {1, 2, 4}) {
+      Speculative bench(make(), window);
+      RecordingListener listener;
+      bench.add(promptOf(5), 12, listener, [&](RequestOptions &o) {
+        o.text = std::make_unique<LetterSink>(stop);
+        o.sampling.logprobs = 0;
+      });
+      bench.drain();
+      EXPECT_EQ(listener.ids.size(), 7u) << name << " " << window;
+      EXPECT_EQ(listener.logprobs.size(), 7u);
+      EXPECT_EQ(listener.text.size(), 6u);
+      EXPECT_EQ(listener.stopString, stop);
+    }
+}
+
+TEST(Speculation, S10_WindowsEndWithTheContext) {
+  for (auto &[name, make] : drafters()) {
+    BenchOptions setup;
+    setup.context = 64;
+    for (int n : {1, 50, 59, 60, 62, 63}) {
+      Speculative bench(make(), 5, false, setup);
+      RecordingListener listener;
+      bench.add(promptOf(n), -1, listener);
+      bench.drain();
+      EXPECT_EQ(listener.ids, expected(promptOf(n), 64 - n)) << name << " " << n;
+      EXPECT_EQ(listener.reason, FinishReason::Length);
+    }
+  }
+}
+
+TEST(Speculation, S14_PenaltiesCountAcceptedTokensOnly) {
+  // Always prefers 7; penalties make it move on.
+  BenchOptions setup;
+  setup.script = [](const Ids &) { return 7; };
+  auto penalised = [](RequestOptions &o) {
+    o.sampling.presencePenalty = 2;
+    o.sampling.frequencyPenalty = 1;
+  };
+  RecordingListener want;
+  Speculative plain(nullptr, 4, false, setup);
+  plain.add({7, 7, 7}, 40, want, penalised);
+  plain.drain();
+  for (auto &[name, make] : drafters()) {
+    Speculative bench(make(), 4, false, setup);
+    RecordingListener got;
+    bench.add({7, 7, 7}, 40, got, penalised);
+    bench.drain();
+    EXPECT_EQ(got.ids, want.ids) << name;
+  }
+}
+
+TEST(Speculation, WindowsShareTheStepsBudget) {
+  BenchOptions setup;
+  setup.limits.maxBatchedTokens = 16;
+  setup.limits.maxRows = 12;
+  Speculative bench(std::make_unique<OracleDrafter>(0, 8), 8, false, setup);
+  std::vector<RecordingListener> listeners(5);
+  for (int i = 0; i < 5; ++i)
+    bench.add(promptOf(6, i), 50, listeners[size_t(i)]);
+  bench.drain();
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(listeners[size_t(i)].ids, expected(promptOf(6, i), 50));
+  for (int64_t tokens : bench.executor->tokensOfSteps)
+    EXPECT_LE(tokens, 16);
+}
+
+TEST(Speculation, AdaptiveWindowsOpenWhereGuessesComeTrue) {
+  Speculative bench(std::make_unique<OracleDrafter>(0, 8), 8, true);
+  RecordingListener listener;
+  bench.add(promptOf(6), 400, listener);
+  bench.drain();
+  EXPECT_EQ(listener.ids, expected(promptOf(6), 400));
+  // A scripted step takes time for every row, so no promise on how far; but it must guess at all.
+  EXPECT_GT(listener.stats.acceptedTokens, 20);
+  EXPECT_EQ(listener.stats.acceptedTokens, bench.engine->metrics().acceptedTokens);
+}
+
+} // namespace
