@@ -27,11 +27,15 @@ Result<std::unique_ptr<Engine>> createCudaEngine(std::shared_ptr<const Plan> pla
 
 } // namespace
 
-bool isForCuda(const fbs::Plan &plan) {
-  for (const fbs::Kernel *kernel : *plan.kernels())
-    if (kernel->target() == fbs::Target::Cuda)
+bool hasCpuCode(const fbs::Plan &plan) {
+  for (const fbs::CodeModule *module : *plan.modules())
+    if (module->target() == fbs::Target::Cpu)
       return true;
   return false;
+}
+
+bool hasCudaCode(const fbs::Plan &plan) {
+  return plan.cuda_kernels() && plan.cuda_kernels()->size() != 0;
 }
 
 Result<DeviceChoice> parseDevice(std::string_view text) {
@@ -56,19 +60,27 @@ Result<DeviceChoice> parseDevice(std::string_view text) {
                          "' is no device; there are cpu, cuda and cuda:N (N counts from 0)");
 }
 
+Result<DeviceChoice> resolveDevice(const Plan &plan, DeviceChoice choice) {
+  using Kind = DeviceChoice::Kind;
+  bool cuda = hasCudaCode(plan.head()), cpu = hasCpuCode(plan.head());
+  if (choice.kind == Kind::Cuda && !cuda)
+    return unsupported(plan.name() + ": the plan has code for CPUs only; compile the model with "
+                                     "--target cuda");
+  if (choice.kind == Kind::Cpu && !cpu)
+    return unsupported(plan.name() + ": the plan has code for CUDA only; compile the model with "
+                                     "--target cpu");
+  if (choice.kind == Kind::Plan)
+    choice.kind = cuda && (!cpu || cuda::Driver::load()) ? Kind::Cuda : Kind::Cpu;
+  return choice;
+}
+
 Result<std::unique_ptr<Engine>> createEngine(std::shared_ptr<const Plan> plan,
                                              const EngineOptions &options) {
-  bool cuda = isForCuda(plan->head());
-  using Kind = DeviceChoice::Kind;
-  if (options.device.kind == Kind::Cuda && !cuda)
-    return unsupported(plan->name() + ": the plan has code for CPUs only; compile the model with "
-                                      "--target cuda");
-  if (options.device.kind == Kind::Cpu && cuda)
-    return unsupported(plan->name() + ": the plan has code for CUDA only; compile the model with "
-                                      "--target cpu");
-  if (cuda)
-    return createCudaEngine(std::move(plan), options);
-  return createCpuEngine(std::move(plan), options);
+  EngineOptions resolved = options;
+  LLMRT_ASSIGN_OR_RETURN(resolved.device, resolveDevice(*plan, options.device));
+  if (resolved.device.kind == DeviceChoice::Kind::Cuda)
+    return createCudaEngine(std::move(plan), resolved);
+  return createCpuEngine(std::move(plan), resolved);
 }
 
 std::string deviceName(Engine &engine) {

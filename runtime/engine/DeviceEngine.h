@@ -11,7 +11,7 @@ namespace llmrt {
 
 /// Where a plan runs.
 struct DeviceChoice {
-  enum class Kind { Plan, Cpu, Cuda }; ///< Plan: what its code is for
+  enum class Kind { Plan, Cpu, Cuda }; ///< Plan: see resolveDevice()
   Kind kind = Kind::Plan;
   int ordinal = 0; ///< CUDA: among the devices that CUDA_VISIBLE_DEVICES leaves
 };
@@ -19,15 +19,18 @@ struct DeviceChoice {
 /// "cpu", "cuda" or "cuda:N"; "" is what the plan is for.
 Result<DeviceChoice> parseDevice(std::string_view text);
 
-/// Whether the plan's code is for CUDA: a plan's commands are all for one target.
-bool isForCuda(const fbs::Plan &plan);
+/// What code a plan has.
+bool hasCpuCode(const fbs::Plan &plan);
+bool hasCudaCode(const fbs::Plan &plan);
+/// Where createEngine runs the plan: its only target; of both, CUDA where this machine has a
+/// device, and the CPU elsewhere.
+Result<DeviceChoice> resolveDevice(const Plan &plan, DeviceChoice choice);
 
 struct EngineOptions : CpuEngineOptions {
   DeviceChoice device;
 };
 
-/// An engine with the executor of the plan's target. Unsupported: the machine lacks the device, or
-/// the plan has no code for the one that was asked for.
+/// An engine on that device. Unsupported: the machine lacks it, or the plan has no code for it.
 Result<std::unique_ptr<Engine>> createEngine(std::shared_ptr<const Plan> plan,
                                              const EngineOptions &options);
 

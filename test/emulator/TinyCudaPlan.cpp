@@ -43,7 +43,6 @@ std::shared_ptr<const llmrt::Plan> tinyCudaPlan(const std::function<void(PlanT &
   cpu->head().UnPackTo(&h);
   for (auto &kernel : h.kernels) {
     kernel->target = Target::Cuda;
-    kernel->block = 32;
     kernel->scratch_bytes = 0;
   }
   auto rows = std::make_unique<ConstantT>();

@@ -122,8 +122,7 @@ struct Row {
 class Bench {
 public:
   Bench(const BenchOptions &options, std::shared_ptr<const Plan> plan)
-      : options_(options), plan_(std::move(plan)), prompts_(plan_->head().model()->vocab_size()),
-        onCpu_(!isForCuda(plan_->head())) {}
+      : options_(options), plan_(std::move(plan)), prompts_(plan_->head().model()->vocab_size()) {}
 
   Status run() {
     if (options_.depth + options_.newTokens > plan_->head().model()->max_context())
@@ -134,6 +133,9 @@ public:
     InspectOptions machine;
     machine.measure = options_.measure;
     machine.threads = options_.threads;
+    LLMRT_ASSIGN_OR_RETURN(device_, parseDevice(options_.device));
+    LLMRT_ASSIGN_OR_RETURN(device_, resolveDevice(*plan_, device_));
+    onCpu_ = device_.kind == DeviceChoice::Kind::Cpu;
     if (onCpu_)
       limits_ = machineLimits(*plan_, machine);
     else
@@ -177,7 +179,7 @@ private:
 
   Result<std::unique_ptr<Engine>> makeEngine(int64_t batch) {
     EngineOptions engine;
-    LLMRT_ASSIGN_OR_RETURN(engine.device, parseDevice(options_.device));
+    engine.device = device_;
     engine.threads = options_.threads;
     engine.maxSequences = batch;
     engine.blockTokens = options_.blockSize;
@@ -231,7 +233,8 @@ private:
   const BenchOptions &options_;
   std::shared_ptr<const Plan> plan_;
   PromptSource prompts_;
-  bool onCpu_; ///< whose limits are known
+  DeviceChoice device_;
+  bool onCpu_ = true; ///< whose limits are known
   MachineLimits limits_;
 };
 

@@ -53,7 +53,7 @@ void addDeviceFlag(CLI::App &command, std::string &device) {
   command
       .add_option("--device", device,
                   "cpu, cuda, or cuda:N among the GPUs that CUDA_VISIBLE_DEVICES leaves; default: "
-                  "what the plan's code is for")
+                  "what the plan's code is for, a GPU rather than the CPU")
       ->type_name("DEVICE")
       ->group("Machine");
 }
