@@ -9,6 +9,7 @@
 #include <cstring>
 #include <link.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <sys/mman.h>
@@ -317,7 +318,11 @@ bool launch(const KernelEntry &kernel, dim3 grid, dim3 size, unsigned sharedByte
   std::atomic<bool> ok{true};
   auto work = [&] {
     // Stacks and shared memory stay for the next launch on this host thread.
-    static thread_local Block b;
+    // A pointer: a library that is loaded late has little room for thread-local variables.
+    static thread_local std::unique_ptr<Block> kept;
+    if (!kept)
+      kept = std::make_unique<Block>();
+    Block &b = *kept;
     if (!b.sharedRegion)
       b.sharedRegion = static_cast<unsigned char *>(
           mmap(nullptr, 512 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
