@@ -54,6 +54,11 @@ struct Barrier {
 };
 
 struct Block : BlockView {
+  Block() = default;
+  Block(const Block &) = delete;
+  Block &operator=(const Block &) = delete;
+  ~Block();
+
   const KernelEntry *kernel;
   void *const *arguments;
   unsigned threadCount, alive;

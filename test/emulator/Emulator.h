@@ -19,7 +19,9 @@ namespace simt {
 enum class Order { Forward, Reverse, Random };
 
 struct Options {
-  unsigned workers = 0; ///< host threads that run blocks; 0: one a core. Checked kernels use one.
+  /// Host threads that run blocks. More than one pays for grids of long blocks only; checked
+  /// kernels use one.
+  unsigned workers = 1;
   Order order = Order::Forward;
   uint32_t seed = 1;
   /// cp.async data normally lands as late as the waits allow; this lands it at once.

@@ -23,7 +23,7 @@ thread_local Block *currentBlock = nullptr;
 
 namespace {
 
-constexpr size_t stackBytes = 128 << 10;
+constexpr size_t stackBytes = 128 << 10, sharedRegionBytes = 512 << 10;
 
 std::mutex reportMutex;
 std::vector<Report> &allReports() {
@@ -259,6 +259,13 @@ uint64_t blockAt(uint64_t i, uint64_t total) {
 
 } // namespace
 
+Block::~Block() {
+  if (stacks)
+    munmap(stacks, stacksSize);
+  if (sharedRegion)
+    munmap(sharedRegion, sharedRegionBytes);
+}
+
 Options &options() {
   static Options o;
   return o;
@@ -324,8 +331,8 @@ bool launch(const KernelEntry &kernel, dim3 grid, dim3 size, unsigned sharedByte
       kept = std::make_unique<Block>();
     Block &b = *kept;
     if (!b.sharedRegion)
-      b.sharedRegion = static_cast<unsigned char *>(
-          mmap(nullptr, 512 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      b.sharedRegion = static_cast<unsigned char *>(mmap(
+          nullptr, sharedRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     kernel.staticShared();
     ObjectTls tls{reinterpret_cast<const void *>(kernel.call)};
     dl_iterate_phdr(findTls, &tls);
@@ -347,10 +354,7 @@ bool launch(const KernelEntry &kernel, dim3 grid, dim3 size, unsigned sharedByte
         ok = false;
     }
   };
-  unsigned workers = options().workers ? options().workers : std::thread::hardware_concurrency();
-  if (kernel.checked)
-    workers = 1;
-  workers = unsigned(std::min<uint64_t>(workers, total));
+  unsigned workers = kernel.checked ? 1 : unsigned(std::min<uint64_t>(options().workers, total));
   std::vector<std::thread> others;
   for (unsigned i = 1; i < workers; ++i)
     others.emplace_back(work);

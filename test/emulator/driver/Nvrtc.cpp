@@ -4,6 +4,9 @@
 // libllmrt knows.
 //
 //   SIMT_MODE=fast (default) or checked
+//   SIMT_EDIT=HEADER:LINE:TEXT    the line of that header becomes TEXT: for mutations (mutate.py)
+//   SIMT_CACHE=DIR                keeps objects by their text and the headers that it includes
+//   SIMT_KEEP=1                   leaves the text in the temporary folder
 //
 // Its version is one that NVRTC will not have, so that no cache mixes the two.
 #include <cerrno>
@@ -36,6 +39,19 @@ std::string readFile(const fs::path &path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+/// The text of a header, one of its lines replaced where SIMT_EDIT says so.
+std::string edited(const std::string &name, std::string text) {
+  const char *edit = std::getenv("SIMT_EDIT");
+  if (!edit || std::strncmp(edit, (name + ":").c_str(), name.size() + 1) != 0)
+    return text;
+  char *rest = nullptr;
+  unsigned long line = std::strtoul(edit + name.size() + 1, &rest, 10);
+  size_t begin = 0;
+  for (unsigned long i = 1; i < line && begin != std::string::npos; ++i)
+    begin = text.find('\n', begin) + 1;
+  return text.replace(begin, text.find('\n', begin) - begin, *rest ? rest + 1 : "");
+}
+
 /// Runs a program, its output to \p log; its exit status.
 int run(const std::vector<std::string> &words, const fs::path &log) {
   std::vector<char *> arguments;
@@ -54,6 +70,28 @@ int run(const std::vector<std::string> &words, const fs::path &log) {
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/// The text with all that it includes, in order.
+std::string expanded(const Program &program, const std::string &text, int depth = 0) {
+  std::string all = text;
+  for (size_t at = text.find("#include \""); at != std::string::npos && depth < 16;
+       at = text.find("#include \"", at + 1)) {
+    size_t begin = at + 10, end = text.find('"', begin);
+    for (const auto &[name, header] : program.headers)
+      if (name == text.substr(begin, end - begin))
+        all += expanded(program, edited(name, header), depth + 1);
+  }
+  return all;
+}
+
+/// Where an object with that content is kept; empty without SIMT_CACHE.
+fs::path cachedObject(const Program &program) {
+  const char *folder = std::getenv("SIMT_CACHE");
+  if (!folder)
+    return {};
+  size_t hash = std::hash<std::string>()(expanded(program, program.source));
+  return fs::path(folder) / (std::to_string(hash) + (checked() ? ".checked.so" : ".fast.so"));
 }
 
 /// What ptxas would say, with nothing to say: the host has no count of registers.
@@ -112,12 +150,18 @@ API nvrtcCompileProgram(Program *program, int count, const char *const *options)
       program->ptx = "// the emulator's compiler makes no PTX\n";
       return 0;
     }
+  fs::path cached = cachedObject(*program);
+  if (!cached.empty() && fs::exists(cached)) {
+    program->object = readFile(cached);
+    program->log = resourceLog(program->object);
+    return 0;
+  }
   std::string folder = (fs::temp_directory_path() / "simt-nvrtc-XXXXXX").string();
   if (!mkdtemp(folder.data()))
     return 1;
   fs::path base(folder);
   for (const auto &[name, text] : program->headers)
-    std::ofstream(base / name, std::ios::binary) << text;
+    std::ofstream(base / name, std::ios::binary) << edited(name, text);
   fs::path source = base / fs::path(program->name).filename(), object = base / "kernels.so";
   std::ofstream(source, std::ios::binary) << program->source;
   int status = run({SIMT_BUILD_KERNELS, checked() ? "checked" : "fast", source.string(),
@@ -127,11 +171,16 @@ API nvrtcCompileProgram(Program *program, int count, const char *const *options)
   if (status == 0)
     program->object = readFile(object);
   std::error_code ignored;
-  // With SIMT_KEEP the text stays, for whoever wants to see a place that a report names.
   if (!std::getenv("SIMT_KEEP"))
     fs::remove_all(base, ignored);
   if (status != 0 || program->object.empty())
     return 6; // NVRTC_ERROR_COMPILATION
+  if (!cached.empty()) {
+    fs::create_directories(cached.parent_path(), ignored);
+    fs::path part = cached.string() + "." + std::to_string(getpid());
+    std::ofstream(part, std::ios::binary) << program->object;
+    fs::rename(part, cached, ignored);
+  }
   program->log += resourceLog(program->object);
   return 0;
 }
