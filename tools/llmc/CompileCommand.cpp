@@ -39,7 +39,8 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
       ->group(group);
   command
       .add_option("--max-model-len", options.maxModelLen,
-                  "longest sequence in tokens (default: what the model says)")
+                  "longest sequence in tokens (default: what the model says; a longrope model's "
+                  "original context, beyond which its long factors are taken)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 24))
       ->group(group);
   command
@@ -63,7 +64,10 @@ CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
   auto options = std::make_shared<CompileOptions>();
   auto remarks = std::make_shared<bool>(false);
   auto emit = std::make_shared<std::string>();
-  command->add_option("MODEL", options->model, ".onnx file, .gguf file or Hugging Face folder")
+  command
+      ->add_option("MODEL", options->model,
+                   ".onnx file, .gguf file or Hugging Face folder; the message for "
+                   "one that isn't supported lists what is")
       ->required();
   command->add_option("-o,--output", options->output, "the plan (default: the model's name.plan)");
   command

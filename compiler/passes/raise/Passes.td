@@ -48,7 +48,8 @@ def RaiseActivationPass : Pass<"llmc-raise-activation", "::mlir::func::FuncOp"> 
   let summary = "Recognises SiLU and GELU chains";
   let description = [{
     x * sigmoid(x) becomes `graph.unary silu`; 0.5 * x * (1 + erf(x / sqrt 2)) `graph.unary gelu_erf`;
-    0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) `graph.unary gelu_tanh`, whatever the order of the factors.
+    0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) `graph.unary gelu_tanh`, whatever the order of the factors
+    (Bloom factors x out of the cubic).
 
     ```mlir
     %s = graph.unary sigmoid %x
@@ -85,7 +86,8 @@ def RaiseAttentionPass : Pass<"llmc-raise-attention", "::mlir::func::FuncOp"> {
   let description = [{
     matmul(softmax(matmul(q, transpose(k)) * scale + mask), v) becomes `graph.attention`. The scale may sit on
     the scores, on q, on k or on both; the mask may be added, or chosen with a select; a soft cap may come between;
-    zeros in place of NaN after the softmax (rows that see no key) are part of the operation. What the mask means
+    zeros in place of NaN after the softmax (rows that see no key) are part of the operation. Products of [batch * heads, ...]
+    that are unfolded before the softmax count, and so do several added masks (ALiBi and the causal one). What a mask means
     is not looked at here: llmc-raise-step reads it off its values.
 
     ```mlir
@@ -107,7 +109,7 @@ def RaiseStepPass : Pass<"llmc-raise-step", "::mlir::ModuleOp"> {
     tokens [T, ...] and `!llm.kv` values. Each value is followed through reshapes, transposes, splits and
     repeats as a set of axes (batch, sequence, heads, features), so the layout an exporter chose does not matter.
     What the graph may not do is mix tokens other than by attention; a mask must be causal, or causal with a
-    window, at every sample size; cosines and sines must be functions of a token's position alone. What does not
+    window, at every sample size, and may add a bias that falls by one slope a key in each head (ALiBi); cosines and sines must be functions of a token's position alone. What does not
     fit is an error that names the node, the operator and the reason.
 
     `max_context` of `llm.model` is what the file states; a rotary table bounds it.

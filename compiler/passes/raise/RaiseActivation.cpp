@@ -104,8 +104,38 @@ struct RaiseActivation : raise::impl::RaiseActivationPassBase<RaiseActivation> {
     return isNear(scaled.scalar, M_SQRT1_2, 1e-3) && peelCasts(scaled.value) == peelCasts(x);
   }
 
+  /// value = sqrt(2 / pi) * x * (1 + 0.044715 x^2): the same, factored (Bloom).
+  static bool isFactoredCubic(Value value, Value x) {
+    Factors factors;
+    collect(value, factors, 0);
+    if (factors.values.size() != 2 || !isNear(factors.scalar, 0.7978845608028654, 1e-3))
+      return false;
+    for (auto [linear, inner] : {std::pair(factors.values[0], factors.values[1]),
+                                 std::pair(factors.values[1], factors.values[0])}) {
+      auto sum = splitScalar(inner, BinaryKind::Add);
+      if (peelCasts(linear) != peelCasts(x) || !sum || sum->scalar != 1.0)
+        continue;
+      Factors square;
+      collect(sum->value, square, 0);
+      if (isNear(square.scalar, 0.044715, 1e-3) && isPowerOf(square, x, 2))
+        return true;
+    }
+    return false;
+  }
+
+  /// Whether the factors, their scalar apart, are x^exponent.
+  static bool isPowerOf(const Factors &factors, Value x, unsigned exponent) {
+    if (factors.values.size() == 1)
+      if (auto power = asBinary(factors.values[0], BinaryKind::Pow))
+        return scalarConstant(power.getB()) == exponent && peelCasts(power.getA()) == peelCasts(x);
+    return factors.values.size() == exponent &&
+           llvm::all_of(factors.values, [&](Value v) { return peelCasts(v) == peelCasts(x); });
+  }
+
   /// value = sqrt(2 / pi) * (x + 0.044715 x^3).
   static bool isCubic(Value value, Value x) {
+    if (isFactoredCubic(value, x))
+      return true;
     WithScalar scaled = peelScale(value);
     auto sum = asBinary(scaled.value, BinaryKind::Add);
     if (!sum || !isNear(scaled.scalar, 0.7978845608028654, 1e-3))
@@ -116,14 +146,7 @@ struct RaiseActivation : raise::impl::RaiseActivationPassBase<RaiseActivation> {
         continue;
       Factors factors;
       collect(cubic, factors, 0);
-      if (!isNear(factors.scalar, 0.044715, 1e-3))
-        continue;
-      if (factors.values.size() == 1)
-        if (auto power = asBinary(factors.values[0], BinaryKind::Pow))
-          if (scalarConstant(power.getB()) == 3.0 && peelCasts(power.getA()) == peelCasts(x))
-            return true;
-      if (factors.values.size() == 3 &&
-          llvm::all_of(factors.values, [&](Value v) { return peelCasts(v) == peelCasts(x); }))
+      if (isNear(factors.scalar, 0.044715, 1e-3) && isPowerOf(factors, x, 3))
         return true;
     }
     return false;

@@ -26,7 +26,29 @@ func.func @gelu_erf(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
 
 // -----
 
-// CHECK-LABEL: func.func @gelu_tanh
+// Factored, as Bloom has it: x * 0.5 * (1 + tanh(0.79788456 * x * (1 + 0.044715 * x * x))).
+// CHECK-LABEL: func.func @gelu_tanh_factored
+// CHECK: graph.unary gelu_tanh %arg0
+func.func @gelu_tanh_factored(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %c = graph.constant dense<4.471500e-02> : tensor<f32>
+  %root = graph.constant dense<0.797884583> : tensor<f32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %h = graph.binary mul %x, %half : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+  %r = graph.binary mul %x, %root : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+  %p = graph.binary mul %x, %c : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+  %q = graph.binary mul %p, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %s = graph.binary add %q, %one : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+  %i = graph.binary mul %r, %s : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %t = graph.unary tanh %i : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %a = graph.binary add %t, %one : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+  %y = graph.binary mul %h, %a : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @gelu_tanh(
 // CHECK: graph.unary gelu_tanh %arg0
 func.func @gelu_tanh(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
   %three = graph.constant dense<3.0> : tensor<f32>

@@ -67,3 +67,34 @@ func.func @main(%q: !q, %k: tensor<1x2x4x3xf32>, %v: !q) -> !q {
   %y = graph.matmul %p, %v : (!s, !q) -> !q
   return %y : !q
 }
+
+// -----
+
+!f = tensor<2x3x4xf32>
+!t = tensor<2x4x3xf32>
+!s = tensor<2x3x3xf32>
+!u = tensor<1x2x3x3xf32>
+
+// Bloom: products of [batch * heads, ...], a position bias that is added before they are unfolded, a mask after.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG: %[[Q:.*]] = graph.reshape %arg0
+// CHECK-DAG: %[[B:.*]] = graph.reshape %arg3
+// CHECK: %[[MASK:.*]] = graph.binary add
+// CHECK: %[[A:.*]] = graph.attention %[[Q]], %{{.*}}, %{{.*}} mask %[[MASK]] {{.*}}scale = 5.000000e-01 : f32
+// CHECK: %[[Y:.*]] = graph.reshape %[[A]]
+// CHECK: return %[[Y]]
+func.func @main(%q: !f, %k: !f, %v: !f, %bias: tensor<2x1x3xf32>, %mask: tensor<1x1x3x3xf32>) -> !f {
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %unfold = graph.constant dense<[1, 2, 3, 3]> : tensor<4xi64>
+  %fold = graph.constant dense<[2, 3, 3]> : tensor<3xi64>
+  %t = graph.transpose %k {perm = array<i64: 0, 2, 1>} : (!f) -> !t
+  %s = graph.matmul %q, %t : (!f, !t) -> !s
+  %ss = graph.binary mul %s, %half : (!s, tensor<f32>) -> !s
+  %b = graph.binary add %ss, %bias : (!s, tensor<2x1x3xf32>) -> !s
+  %u = graph.reshape %b, %unfold : (!s, tensor<4xi64>) -> !u
+  %m = graph.binary add %u, %mask : (!u, tensor<1x1x3x3xf32>) -> !u
+  %p = graph.softmax %m {axis = -1 : i64} : (!u) -> !u
+  %c = graph.reshape %p, %fold : (!u, tensor<3xi64>) -> !s
+  %y = graph.matmul %c, %v : (!s, !f) -> !f
+  return %y : !f
+}
