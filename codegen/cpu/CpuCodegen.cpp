@@ -1,5 +1,6 @@
 #include "codegen/cpu/CpuCodegen.h"
 
+#include "codegen/cpu/CpuTarget.h"
 #include "codegen/cpu/Elementwise.h"
 #include "codegen/cpu/KernelConstants.h"
 #include "codegen/cpu/LinkSharedObject.h"
@@ -21,42 +22,18 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 #include "llvm/Transforms/Utils/Cloning.h"
-
-#include <mutex>
 
 using namespace llmc;
 using namespace mlir;
 
 namespace {
 
-constexpr StringLiteral kTriple = "x86_64-unknown-linux-gnu";
-
 /// What LLVM may call on its own; Memory.cpp defines them.
 constexpr StringLiteral kMemoryFunctions[] = {"memcpy", "memmove", "memset"};
-
-struct LevelTarget {
-  StringRef cpu, features;
-};
-LevelTarget levelTarget(CpuLevel level) {
-  switch (level) {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
-  case CpuLevel::Id:                                                                               \
-    return {Cpu, Features};
-#include "runtime/device/cpu/CpuLevels.inc"
-  }
-  llvm_unreachable("a level that the table doesn't have");
-}
 
 /// Builds the module: a function a kernel, which calls its microkernel with the constants.
 class KernelModuleBuilder {
@@ -135,31 +112,6 @@ LogicalResult lowerToLlvmDialect(ModuleOp module) {
   return pm.run(module);
 }
 
-std::unique_ptr<llvm::TargetMachine> makeTargetMachine(CpuLevel level, int optLevel) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeX86AsmParser(); // Memory.cpp has instructions as text
-  });
-  std::string error;
-  llvm::Triple triple(kTriple);
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return nullptr;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // only the text's own fused multiply-adds
-  options.FunctionSections = true;                    // unused memory functions are dropped
-  LevelTarget t = levelTarget(level);
-  constexpr llvm::CodeGenOptLevel levels[] = {
-      llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Less, llvm::CodeGenOptLevel::Default,
-      llvm::CodeGenOptLevel::Aggressive};
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, t.cpu, t.features, options, llvm::Reloc::PIC_, std::nullopt, levels[optLevel]));
-}
-
 /// Links the microkernels that \p module calls and hides all but \p specs.
 llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, CpuLevel level) {
   auto microkernels = loadMicrokernels(level, module.getContext());
@@ -205,40 +157,6 @@ llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, C
   return llvm::Error::success();
 }
 
-void optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = false; // the text is vectors already
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  const llvm::OptimizationLevel kLevels[] = {
-      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
-      llvm::OptimizationLevel::O3};
-  llvm::ModulePassManager passes = optLevel == 0
-                                       ? builder.buildO0DefaultPipeline(kLevels[0])
-                                       : builder.buildPerModuleDefaultPipeline(kLevels[optLevel]);
-  passes.run(module, modules);
-}
-
-/// Emits \p module, which is used up when \p type is an object.
-std::string emitFile(const llvm::Module &module, llvm::TargetMachine &machine,
-                     llvm::CodeGenFileType type) {
-  SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream os(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, os, nullptr, type))
-    return {};
-  passes.run(const_cast<llvm::Module &>(module));
-  return std::string(bytes.begin(), bytes.end());
-}
-
 } // namespace
 
 FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> specs, CpuLevel level,
@@ -271,7 +189,7 @@ FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> spec
     return success();
   });
   context.loadDialect<LLVM::LLVMDialect, arith::ArithDialect, scf::SCFDialect,
-                       cf::ControlFlowDialect>();
+                      cf::ControlFlowDialect>();
 
   OwningOpRef<ModuleOp> module = KernelModuleBuilder(UnknownLoc::get(&context)).build(specs);
   dumpTo(dump, "mlir", [&](raw_ostream &os) { module->print(os); });

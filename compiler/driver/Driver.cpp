@@ -4,6 +4,7 @@
 #include "codegen/cpu/CpuCodegen.h"
 #include "compiler/driver/CudaKernels.h"
 #include "compiler/driver/Diagnostics.h"
+#include "compiler/driver/GraphCompiler.h"
 #include "compiler/driver/ImportModel.h"
 #include "compiler/driver/OutputFile.h"
 #include "compiler/driver/Pipeline.h"
@@ -61,6 +62,12 @@ private:
   Status compileCuda(plan::ProgramOp program, PlanExtras &extras);
   /// Writes the CUDA sources and a manifest to the folder of --emit.
   Status emitCuda(plan::ProgramOp program);
+  /// Compiles for each level on a thread of its own, as far as there are threads; \p what is the
+  /// message for a failure that has no diagnostic.
+  Status forLevels(llvm::StringRef what,
+                   llvm::function_ref<LogicalResult(size_t, CpuLevel, const CpuDump &)> compile);
+  /// What follows the import of a graph that is no decoder.
+  Status runGraph();
   /// Measures what the search for 4-bit scales needs to know.
   Status calibrate();
   Status failure(llvm::StringRef fallback) {
@@ -155,9 +162,29 @@ Result<bool> Compilation::afterPhase(Phase phase) {
 Status Compilation::compileKernels(plan::ProgramOp program, PlanExtras &extras) {
   std::vector<KernelSpec> specs = kernelSpecs(program);
   LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
+  std::vector<CpuObject> objects(chosen.size());
+  LLMRT_RETURN_IF_ERROR(forLevels(
+      "the kernels could not be compiled", [&](size_t i, CpuLevel level, const CpuDump &dump) {
+        FailureOr<CpuObject> object =
+            emitCpuObject(program.getLoc(), specs, level, machineCodeLevel(options.optLevel), dump);
+        if (succeeded(object))
+          objects[i] = std::move(*object);
+        return success(succeeded(object));
+      }));
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    extras.code.push_back({cpuLevelName(chosen[i]).str(), std::move(objects[i].bytes)});
+    extras.scratchBytes = objects[i].scratchBytes;
+  }
+  return Status::ok();
+}
+
+Status Compilation::forLevels(
+    llvm::StringRef what,
+    llvm::function_ref<LogicalResult(size_t, CpuLevel, const CpuDump &)> compile) {
+  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
   progress.begin("kernels", chosen.size());
-  std::vector<FailureOr<CpuObject>> objects(chosen.size());
-  auto compile = [&](size_t i) {
+  std::vector<char> isDone(chosen.size(), false);
+  auto one = [&](size_t i) {
     CpuDump dump;
     if (!options.dumpDir.empty())
       dump = [&, i](llvm::StringRef phase, llvm::StringRef text) {
@@ -170,24 +197,43 @@ Status Compilation::compileKernels(plan::ProgramOp program, PlanExtras &extras) 
                               text.str())
             .isOk();
       };
-    objects[i] =
-        emitCpuObject(program.getLoc(), specs, chosen[i], machineCodeLevel(options.optLevel), dump);
+    isDone[i] = succeeded(compile(i, chosen[i], dump));
     progress.advance(1);
   };
   // One level a thread, as far as there are threads.
   std::vector<std::future<void>> pending;
   for (size_t i = 0; i < chosen.size(); ++i)
-    pending.push_back(
-        std::async(jobs() > 1 ? std::launch::async : std::launch::deferred, compile, i));
+    pending.push_back(std::async(jobs() > 1 ? std::launch::async : std::launch::deferred, one, i));
   for (std::future<void> &done : pending)
     done.get();
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    if (failed(objects[i]))
-      return failure("the kernels could not be compiled");
-    extras.code.push_back({cpuLevelName(chosen[i]).str(), std::move(objects[i]->bytes)});
-    extras.scratchBytes = objects[i]->scratchBytes;
-  }
-  return Status::ok();
+  return llvm::is_contained(isDone, false) ? failure(what) : Status::ok();
+}
+
+Status Compilation::runGraph() {
+  if (!options.emitPhase.empty())
+    return llmrt::invalidArgument("--emit " + options.emitPhase +
+                                  ": the model is no decoder, and has the phase import only");
+  if (!targets.cpu || !targets.cuda.empty())
+    return llmrt::invalidArgument("--target: the model is no decoder, and runs on CPUs only");
+  prepareGraph(*model.module, options.model);
+  LLMRT_ASSIGN_OR_RETURN(files, openModelFiles(*model.module, options.model));
+  auto main = model.module->lookupSymbol<func::FuncOp>("main");
+  GraphTables tables(main);
+  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
+  PlanExtras extras;
+  for (CpuLevel level : chosen)
+    extras.code.push_back({cpuLevelName(level).str(), {}});
+  LLMRT_RETURN_IF_ERROR(forLevels("the graph could not be compiled", [&](size_t i, CpuLevel level,
+                                                                         const CpuDump &dump) {
+    FailureOr<std::string> object = emitGraphObject(
+        main, tables, level, options.optLevel == 0 ? 0 : machineCodeLevel(options.optLevel), dump);
+    if (succeeded(object))
+      extras.code[i].bytes = std::move(*object);
+    return success(succeeded(object));
+  }));
+  LLMRT_ASSIGN_OR_RETURN(sources, hashSources(files));
+  extras.provenance = makeProvenance(sources, options);
+  return writeGraphPlan(*model.module, tables, files, extras, options.output, progress);
 }
 
 Status Compilation::compileCuda(plan::ProgramOp program, PlanExtras &extras) {
@@ -238,6 +284,9 @@ Status Compilation::run() {
   LLMRT_ASSIGN_OR_RETURN(bool done, afterPhase(Phase::Import));
   if (done)
     return Status::ok();
+
+  if (!isDecoderGraph(*model.module))
+    return runGraph();
 
   Phase last = phaseByName(options.emitPhase).value_or(Phase::Plan);
   Status phaseStatus;

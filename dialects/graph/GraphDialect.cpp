@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace llmc::graph;
@@ -9,10 +10,17 @@ using namespace llmc::graph;
 #include "dialects/graph/GraphDialect.cpp.inc"
 #include "dialects/graph/GraphEnums.cpp.inc"
 
+#define GET_TYPEDEF_CLASSES
+#include "dialects/graph/GraphTypes.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "dialects/graph/GraphOps.cpp.inc"
 
 void GraphDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/graph/GraphTypes.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/graph/GraphOps.cpp.inc"

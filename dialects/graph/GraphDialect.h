@@ -15,10 +15,14 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/graph/GraphDialect.h.inc"
 #include "dialects/graph/GraphEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/graph/GraphTypes.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/graph/GraphOps.h.inc"

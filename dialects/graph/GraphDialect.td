@@ -30,6 +30,7 @@ def Graph_Dialect : Dialect {
     - A node's name and operator are its location: `loc("name"("Operator"("model.onnx":12:0)))`.
   }];
   let hasConstantMaterializer = 1;
+  let useDefaultTypePrinterParser = 1;
   let dependentDialects = [];
 }
 

@@ -17,7 +17,11 @@ def Graph_UnaryKind : I32EnumAttr<"UnaryKind", "function of one element", [
     I32EnumAttrCase<"Ceil", 18, "ceil">, I32EnumAttrCase<"Round", 19, "round">,
     I32EnumAttrCase<"Sign", 20, "sign">, I32EnumAttrCase<"Not", 21, "not">,
     I32EnumAttrCase<"BitNot", 22, "bit_not">, I32EnumAttrCase<"IsNaN", 23, "is_nan">,
-    I32EnumAttrCase<"IsInf", 24, "is_inf">]> {
+    I32EnumAttrCase<"IsInf", 24, "is_inf">, I32EnumAttrCase<"Asin", 25, "asin">,
+    I32EnumAttrCase<"Acos", 26, "acos">, I32EnumAttrCase<"Atan", 27, "atan">,
+    I32EnumAttrCase<"Sinh", 28, "sinh">, I32EnumAttrCase<"Cosh", 29, "cosh">,
+    I32EnumAttrCase<"Asinh", 30, "asinh">, I32EnumAttrCase<"Acosh", 31, "acosh">,
+    I32EnumAttrCase<"Atanh", 32, "atanh">]> {
   let cppNamespace = "::llmc::graph";
 }
 
@@ -107,12 +111,18 @@ def Graph_CastOp : Graph_Op<"cast"> {
   let summary = "conversion to the element type of the result";
   let description = [{
     Float to integer truncates; to bool is `!= 0`; float to a narrower float rounds to nearest, ties to even.
-    A value that does not fit an integer wraps; a float above the range of a narrower one becomes infinite.
+    A value that does not fit an integer wraps; a float above the range of a narrower one becomes infinite, but for
+    8-bit floats, where it becomes the largest number if `saturate`, else infinity or NaN. `rounding` to E8M0: 0 up,
+    1 down, 2 nearest.
   }];
-  let arguments = (ins Graph_Tensor:$x);
+  let arguments = (ins Graph_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$saturate,
+                       DefaultValuedAttr<I64Attr, "0">:$rounding);
   let results = (outs Graph_Tensor:$y);
   let hasFolder = 1;
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$x), [{
+    build($_builder, $_state, type, x, true, 0);
+  }]>];
 }
 
 #endif

@@ -11,5 +11,7 @@ include "dialects/graph/GraphReduce.td"
 include "dialects/graph/GraphContract.td"
 include "dialects/graph/GraphComposite.td"
 include "dialects/graph/GraphQuantized.td"
+include "dialects/graph/GraphControl.td"
+include "dialects/graph/GraphSequence.td"
 
 #endif

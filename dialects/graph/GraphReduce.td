@@ -39,8 +39,9 @@ def Graph_ArgReduceOp : Graph_Op<"arg_reduce"> {
 }
 
 def Graph_CumSumOp : Graph_Op<"cumsum", [Graph_SameElement<"x", "y">]> {
-  let summary = "running sums along `axis` (a scalar)";
-  let arguments = (ins Graph_Tensor:$x, Graph_IndexTensor:$axis, UnitAttr:$exclusive, UnitAttr:$reverse);
+  let summary = "running sums (or products) along `axis` (a scalar)";
+  let arguments = (ins Graph_Tensor:$x, Graph_IndexTensor:$axis, UnitAttr:$exclusive, UnitAttr:$reverse,
+                       UnitAttr:$product);
   let results = (outs Graph_Tensor:$y);
 }
 

@@ -13,6 +13,9 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string &path,
 }
 
 Result<std::shared_ptr<const Model>> Model::fromPlan(std::shared_ptr<const Plan> plan) {
+  if (plan->head().main())
+    return invalidArgument(plan->name() + ": the plan is of a graph that is no decoder: it takes "
+                                          "tensors (llmc run --input NAME=FILE.npy), not text");
   return std::shared_ptr<const Model>(new Model(std::move(plan)));
 }
 

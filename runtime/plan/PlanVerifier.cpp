@@ -167,6 +167,8 @@ Status model(const fbs::Plan &plan) {
   const fbs::Model &m = *plan.model();
   if (!isName(m.name()) || !isName(m.architecture()))
     return invalidFile("model: name or architecture is empty or not printable");
+  if (plan.main())
+    return Status::ok();
   LLMRT_RETURN_IF_ERROR(inRange("model.layers", m.layers(), 1, kMaxHeads));
   LLMRT_RETURN_IF_ERROR(inRange("model.hidden_size", m.hidden_size(), 1, kMaxDimension));
   LLMRT_RETURN_IF_ERROR(
@@ -246,6 +248,10 @@ Result<const fbs::Plan *> PlanVerifier::verifyHead(std::span<const uint8_t> head
   LLMRT_RETURN_IF_ERROR(verify::model(plan));
   LLMRT_RETURN_IF_ERROR(verify::storage(plan, head.size(), options.fileSize));
   LLMRT_RETURN_IF_ERROR(verify::program(plan));
+  if (plan.main()) {
+    LLMRT_RETURN_IF_ERROR(verify::graph(plan));
+    return &plan;
+  }
   LLMRT_RETURN_IF_ERROR(verify::text(plan));
   return &plan;
 }

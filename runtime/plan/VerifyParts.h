@@ -39,6 +39,8 @@ Status storage(const fbs::Plan &plan, uint64_t headSize, uint64_t fileSize);
 Status program(const fbs::Plan &plan);
 /// How CUDA launches the kernels.
 Status cudaKernels(const fbs::Plan &plan);
+/// The entry `main`, where a plan has it instead of commands.
+Status graph(const fbs::Plan &plan);
 /// Text defaults and the self-test.
 Status text(const fbs::Plan &plan);
 

@@ -174,6 +174,10 @@ static Status outputs(const fbs::Plan &plan, const StepDims &limits) {
 }
 
 Status storage(const fbs::Plan &plan, uint64_t headSize, uint64_t fileSize) {
+  if (plan.main()) {
+    LLMRT_RETURN_IF_ERROR(segments(plan, headSize, fileSize));
+    return weights(plan);
+  }
   // Not stepLimits(): a caller may evaluate with any S and R up to the limits, whatever its T.
   StepDims limits = stepLimits(*plan.limits());
   limits.S = plan.limits()->max_sequences();

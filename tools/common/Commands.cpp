@@ -139,8 +139,19 @@ CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status) {
                   "write the logits of every prompt position: f32 [tokens, vocabulary]")
       ->type_name("FILE.npy")
       ->group("Output");
-  run->add_flag("--json", o->json, "print one JSON object: ids, text, finish_reason, timings")
+  run->add_flag("--json", o->json,
+                "print one JSON object: ids, text, finish_reason, timings; of a graph: outputs, "
+                "timings")
       ->group("Output");
+  run->add_option(
+         "--input", o->inputs,
+         "an input of a graph that is no decoder; a sequence: once for each of its tensors")
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false)
+      ->group("Graph");
+  run->add_option("--output-dir", o->outputDir, "write the graph's outputs to DIR/NAME.npy")
+      ->type_name("DIR")
+      ->group("Graph");
 
   run->add_option("--temperature", o->temperature, "0: always the likeliest token")
       ->type_name("T")

@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/CpuLevel.h"
 #include "runtime/device/cpu/ThreadCount.h"
 #include "runtime/plan/ArenaLayout.h"
+#include "tools/common/InspectGraph.h"
 #include "tools/common/InspectPrinters.h"
 #include "tools/common/MeasureLimits.h"
 
@@ -70,6 +71,15 @@ int inspectMain(const std::string &path, const InspectOptions &options, std::ost
   if (!plan) {
     err << "error: " << plan.status().message() << '\n';
     return 1;
+  }
+  if ((*plan)->head().main()) {
+    printGraph(**plan, options.json, out);
+    out.flush();
+    if (!out) {
+      err << "error: can't write the output\n";
+      return 1;
+    }
+    return 0;
   }
   Inspection i;
   i.plan = plan->get();

@@ -4,6 +4,7 @@
 #include "runtime/engine/Model.h"
 #include "runtime/engine/StreamSink.h"
 #include "tools/common/Npy.h"
+#include "tools/common/RunGraph.h"
 
 #include <algorithm>
 #include <chrono>
@@ -232,6 +233,14 @@ int runMain(const std::string &path, const RunOptions &options, std::ostream &ou
     err << "error: " << message << std::endl;
     return 2;
   };
+  bool hasPrompt = options.prompt || !options.promptIds.empty();
+  if (hasPrompt && (!options.inputs.empty() || !options.outputDir.empty()))
+    return usage("give either a prompt (-p, --prompt-ids) or tensors (--input, --output-dir)");
+  // A graph may have no inputs at all, so its plan says what is meant.
+  if (!hasPrompt)
+    if (auto plan = Plan::open(path);
+        !options.inputs.empty() || !options.outputDir.empty() || (plan && (*plan)->head().main()))
+      return runGraphMain(path, {options.inputs, options.outputDir, options.json}, out, err);
   if (options.prompt && !options.promptIds.empty())
     return usage("give either a text (-p) or token ids (--prompt-ids)");
   if (!options.prompt && options.promptIds.empty())

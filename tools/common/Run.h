@@ -34,6 +34,10 @@ struct RunOptions {
   std::string device; ///< "cpu", "cuda", "cuda:N"; empty: what the plan is for
   int64_t maxBatchedTokens = 0;
   int64_t blockSize = 0;
+  /// A plan whose entry is main takes tensors: NAME=FILE.npy, and where its outputs go.
+  std::vector<std::string> inputs;
+  std::string outputDir;
+
   std::string activations; ///< "f32", "int8": what the plan must have been compiled with
 };
 

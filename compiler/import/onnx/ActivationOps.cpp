@@ -119,6 +119,53 @@ template <UnaryKind kind> LogicalResult biasGelu(Node &node) {
   return success();
 }
 
+/// max(0, x) + min(0, alpha (exp(x / alpha) - 1))
+LogicalResult celu(Node &node) {
+  float alpha = node.floatAttr("alpha", 1);
+  Value x = node.input(0), zero = number(node, 0);
+  Value curve = node.mul(
+      number(node, alpha),
+      node.sub(node.unary(UnaryKind::Exp, node.div(x, number(node, alpha))), number(node, 1)));
+  node.set(0, node.add(node.binary(BinaryKind::Max, x, zero),
+                       node.binary(BinaryKind::Min, curve, zero)));
+  return success();
+}
+
+LogicalResult selu(Node &node) {
+  float alpha = node.floatAttr("alpha", 1.67326319217681884765625f);
+  float gamma = node.floatAttr("gamma", 1.05070102214813232421875f);
+  Value x = node.input(0);
+  Value curve =
+      node.mul(number(node, alpha), node.sub(node.unary(UnaryKind::Exp, x), number(node, 1)));
+  Value isPositive = node.compare(CompareKind::Gt, x, number(node, 0));
+  node.set(0, node.mul(number(node, gamma), select(node, isPositive, x, curve)));
+  return success();
+}
+
+LogicalResult thresholdedRelu(Node &node) {
+  float alpha = node.floatAttr("alpha", 1);
+  Value x = node.input(0);
+  node.set(0,
+           select(node, node.compare(CompareKind::Gt, x, number(node, alpha)), x, number(node, 0)));
+  return success();
+}
+
+LogicalResult shrink(Node &node) {
+  float bias = node.floatAttr("bias", 0), lambda = node.floatAttr("lambd", 0.5f);
+  Value x = node.input(0);
+  Value isLow = node.compare(CompareKind::Lt, x, number(node, -lambda));
+  Value isHigh = node.compare(CompareKind::Gt, x, number(node, lambda));
+  Value inner = select(node, isHigh, node.sub(x, number(node, bias)), number(node, 0));
+  node.set(0, select(node, isLow, node.add(x, number(node, bias)), inner));
+  return success();
+}
+
+LogicalResult softsign(Node &node) {
+  Value x = node.input(0);
+  node.set(0, node.div(x, node.add(number(node, 1), node.unary(UnaryKind::Abs, x))));
+  return success();
+}
+
 } // namespace
 
 void llmc::onnx::addActivationOps(OperatorTable &table) {
@@ -139,4 +186,9 @@ void llmc::onnx::addActivationOps(OperatorTable &table) {
   table.add("com.microsoft", "BiasGelu", {1, 2, 2, 1, biasGelu<UnaryKind::GeluErf>});
   table.add("com.microsoft", "FastGelu", {1, 1, 2, 1, biasGelu<UnaryKind::GeluTanh>});
   table.add("com.microsoft", "QuickGelu", {1, 1, 1, 1, quickGelu});
+  table.add("", "Celu", {12, 1, 1, 1, celu});
+  table.add("", "Selu", {6, 1, 1, 1, selu});
+  table.add("", "ThresholdedRelu", {10, 1, 1, 1, thresholdedRelu});
+  table.add("", "Shrink", {9, 1, 1, 1, shrink});
+  table.add("", "Softsign", {1, 1, 1, 1, softsign});
 }

@@ -1,4 +1,5 @@
 //===- AttentionOps.cpp - attention and rotary embedding of ai.onnx -----------===//
+#include "compiler/import/onnx/Importer.h"
 #include "compiler/import/onnx/Operators.h"
 
 using namespace llmc::onnx;
@@ -31,10 +32,33 @@ LogicalResult attention(Node &node) {
     return node.fail("past_key and past_value have to be given together");
   if (node.input(6) && past)
     return node.fail("nonpad_kv_seqlen and past_key can't both be given");
-  if ((node.hasOutput(1) || node.hasOutput(2)) && !past)
-    return node.fail("present_key and present_value need past_key and past_value");
+  int64_t left = node.version >= 25 ? node.intAttr("left_window_size", -1) : -1;
+  int64_t right = node.version >= 25 ? node.intAttr("right_window_size", -1) : -1;
+  if (left < -1 || right < -1)
+    return node.fail("a window size is below -1");
   if (node.failed())
     return failure();
+  bool givesPresent = node.hasOutput(1) || node.hasOutput(2);
+  if (left >= 0 || right >= 0 || (givesPresent && !past)) {
+    // What no decoder's export has: it stays as it is.
+    llvm::SmallVector<Type> types(1 + (givesPresent ? 2 : 0) + (node.hasOutput(3) ? 1 : 0),
+                                  node.elementType());
+    auto results =
+        node.library("attention", node.elementType(), types,
+                     {node.input(0), node.input(1), node.input(2), node.input(3), past, pastValue,
+                      node.input(6)},
+                     {scale != nullptr, isCausal, qHeads, kvHeads, mode, givesPresent,
+                      node.hasOutput(3), left, right},
+                     {scale ? scale.getValueAsDouble() : 0.0, static_cast<double>(softcap)});
+    node.set(0, results[0]);
+    if (givesPresent) {
+      node.set(1, results[1]);
+      node.set(2, results[2]);
+    }
+    if (node.hasOutput(3))
+      node.set(3, results.back());
+    return success();
+  }
   Type element = UnrankedTensorType::get(node.elementType());
   Type present = past ? element : Type();
   auto op = AttentionOp::create(node.builder, node.loc, element, present, present,
@@ -48,6 +72,71 @@ LogicalResult attention(Node &node) {
   node.set(1, op.getPresentKey());
   node.set(2, op.getPresentValue());
   node.set(3, op.getQk());
+  return success();
+}
+
+/// The body of an attribute of FlexAttention on the scores or probabilities, if it is there.
+FailureOr<Value> modified(Node &node, llvm::StringRef name, Value x) {
+  const AttributeView *attribute = node.attribute(name);
+  if (!attribute)
+    return x;
+  auto body = attribute->graph();
+  if (!body)
+    return node.fail(llvm::toString(body.takeError()));
+  auto values = node.importer.inlineBody(node, *body, x);
+  if (failed(values))
+    return failure();
+  if (values->size() != 1 || !isa<TensorType>(values->front().getType()))
+    return node.fail(name + " does not give one tensor");
+  return values->front();
+}
+
+/// q, k, v of rank 4; softmax(score_mod(q k^T * scale)), prob_mod, times v.
+LogicalResult flexAttention(Node &node) {
+  Type type = node.elementType(), i64 = node.builder.getI64Type();
+  int64_t precision = node.intAttr("softmax_precision", 0);
+  Type inner = type.isF64() ? type : Type(node.builder.getF32Type());
+  if (precision != 0)
+    inner = mlirElementType(node.builder.getContext(), static_cast<DataType>(precision));
+  if (!inner || !isa<FloatType>(inner) || !isa<FloatType>(type))
+    return node.fail("its elements, or softmax_precision, are not floats");
+  auto dim = [&](Value x, int64_t i) {
+    return node.emit<GatherOp>(i64, node.shapeOf(x), node.indices({i}), uint64_t(0));
+  };
+  auto join = [&](llvm::ArrayRef<Value> parts) {
+    return node.emit<ConcatOp>(i64, ValueRange(parts), int64_t(0));
+  };
+  Value q = node.input(0), heads = dim(q, 1);
+  // Each key head serves as many query heads as there are times more of those.
+  auto repeated = [&](Value x) {
+    Value times = node.div(heads, dim(x, 1));
+    Value wide = node.emit<UnsqueezeOp>(type, x, node.indices({2}));
+    Value shape = join({dim(x, 0), dim(x, 1), times, dim(x, 2), dim(x, 3)});
+    wide = node.emit<ExpandOp>(type, wide, shape);
+    return node.emit<ReshapeOp>(type, wide, join({dim(x, 0), heads, dim(x, 2), dim(x, 3)}), true);
+  };
+  Value k = repeated(node.input(1)), v = repeated(node.input(2));
+  k = node.emit<TransposeOp>(type, k, llvm::ArrayRef<int64_t>{0, 1, 3, 2});
+  Value root;
+  if (node.has("scale")) {
+    root = node.scalar(type, std::sqrt(node.floatAttr("scale", 1)));
+  } else {
+    Value size = node.cast(node.reshape(dim(q, 3), {}), node.builder.getF32Type());
+    root = node.cast(node.unary(UnaryKind::Sqrt, node.unary(UnaryKind::Reciprocal,
+                                                            node.unary(UnaryKind::Sqrt, size))),
+                     type);
+  }
+  Value scores = node.cast(node.emit<MatMulOp>(type, node.mul(q, root), node.mul(k, root)), inner);
+  auto changed = modified(node, "score_mod", scores);
+  if (failed(changed))
+    return failure();
+  Value p =
+      node.emit<SoftmaxOp>(inner, node.cast(*changed, inner), static_cast<uint64_t>(-1), false);
+  changed = modified(node, "prob_mod", p);
+  if (failed(changed))
+    return failure();
+  Value y = node.emit<MatMulOp>(inner, node.cast(*changed, inner), node.cast(v, inner));
+  node.set(0, node.cast(y, type));
   return success();
 }
 
@@ -69,5 +158,7 @@ LogicalResult rotaryEmbedding(Node &node) {
 void llmc::onnx::addAttentionOps(OperatorTable &table) {
   table.add("", "Attention", {23, 3, 6, 4, attention});
   table.add("", "Attention", {24, 3, 7, 4, attention});
+  table.add("", "Attention", {25, 3, 7, 4, attention});
+  table.add("ai.onnx.preview", "FlexAttention", {1, 3, 3, 1, flexAttention});
   table.add("", "RotaryEmbedding", {23, 3, 4, 1, rotaryEmbedding});
 }

@@ -88,6 +88,8 @@ LogicalResult identity(Node &node) {
 LogicalResult dropout(Node &node) {
   node.ignore("ratio");
   node.ignore("seed");
+  node.ignore("is_test");
+  node.ignore("consumed_inputs");
   if (node.input(2)) {
     auto training = node.shapes().elements(node.input(2));
     if (!training || training->size() != 1 || !(*training)[0].is(0))
@@ -103,13 +105,31 @@ LogicalResult dropout(Node &node) {
   return success();
 }
 
+LogicalResult eyeLike(Node &node) {
+  int64_t k = node.intAttr("k", 0);
+  Type type = node.elementType();
+  if (node.has("dtype")) {
+    auto number = static_cast<DataType>(node.intAttr("dtype", 1));
+    type = mlirElementType(node.builder.getContext(), number);
+    if (!type)
+      return node.fail("dtype " + dataTypeName(number) + " is not supported");
+  }
+  int64_t one = 1;
+  if (auto floatType = dyn_cast<FloatType>(type))
+    one = static_cast<int64_t>(
+        llvm::APFloat(floatType.getFloatSemantics(), 1).bitcastToAPInt().getZExtValue());
+  node.set(0, node.libraryOne("eye_like", type, node.input(0), {k, one}));
+  return success();
+}
+
 } // namespace
 
 void llmc::onnx::addConstantOps(OperatorTable &table) {
   table.add("", "Constant", {1, 0, 0, 1, constant});
   table.add("", "ConstantOfShape", {9, 1, 1, 1, constantOfShape});
   table.add("", "Range", {11, 3, 3, 1, range});
-  table.add("", "Identity", {1, 1, 1, 1, identity});
+  table.add("", "Identity", {1, 1, 1, 1, identity, /*takesAny=*/true});
   table.add("", "Dropout", {7, 1, 1, 2, dropout});
   table.add("", "Dropout", {12, 1, 3, 2, dropout});
+  table.add("", "EyeLike", {9, 1, 1, 1, eyeLike});
 }

@@ -1,8 +1,8 @@
-//===- ControlOps.cpp - If ----------------------------------------------------===//
+//===- ControlOps.cpp - If and Loop -------------------------------------------===//
 //
-// The graph dialect has no regions. A condition that is known picks its branch at import; one that
-// is only known at run time becomes a select between the results of both branches, which is the
-// same as long as both can be computed: graph operations have no effects.
+// A condition that is known picks its branch at import. One that is only known at run time becomes
+// a graph.if; where both branches are cheap, cannot fail and give the same types and shapes, a
+// select between their results, which passes see through.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/import/onnx/Importer.h"
@@ -28,6 +28,30 @@ FailureOr<llvm::SmallVector<Value>> branch(Node &node, llvm::StringRef name) {
   return node.importer.inlineBranch(node, *graph);
 }
 
+/// Whether every operation of \p block is computed at little cost and without a way to fail.
+bool isHarmless(Block &block) {
+  return llvm::all_of(block, [](Operation &op) {
+    if (auto binary = dyn_cast<BinaryOp>(op))
+      return isa<FloatType>(getElementTypeOrSelf(binary.getA()));
+    return isa<ConstantOp, WeightOp, UnaryOp, CastOp, CompareOp, SelectOp>(op);
+  });
+}
+
+/// What a value that two branches give may be: their common type, or a tensor of any shape.
+Type commonType(Type a, Type b) {
+  if (a == b)
+    return a;
+  auto first = dyn_cast<TensorType>(a), second = dyn_cast<TensorType>(b);
+  if (first && second && first.getElementType() == second.getElementType())
+    return UnrankedTensorType::get(first.getElementType());
+  // A value and an optional of it: what is given is the content, or nothing.
+  if (auto optional = dyn_cast<OptionalType>(a); optional && commonType(optional.getContent(), b))
+    return a;
+  if (auto optional = dyn_cast<OptionalType>(b); optional && commonType(a, optional.getContent()))
+    return b;
+  return {};
+}
+
 LogicalResult ifOperator(Node &node) {
   Value condition = node.input(0);
   if (!node.elementType().isInteger(1))
@@ -43,44 +67,130 @@ LogicalResult ifOperator(Node &node) {
       node.set(static_cast<unsigned>(i), value);
     return success();
   }
-  auto thenValues = branch(node, "then_branch");
-  if (failed(thenValues))
-    return failure();
-  auto elseValues = branch(node, "else_branch");
-  if (failed(elseValues))
-    return failure();
-  if (auto rank = node.rank(); !rank || *rank > 0)
-    condition = node.emit<ReshapeOp>(node.elementType(), condition, node.indices({}), false);
-  for (auto [i, a, b] : llvm::enumerate(*thenValues, *elseValues)) {
-    auto from = node.shapes().shape(a), to = node.shapes().shape(b);
-    bool isSame = from && to && from->size() == to->size() && a.getType() == b.getType();
-    for (size_t d = 0; isSame && d < from->size(); ++d)
-      isSame = (*from)[d].same((*to)[d]);
-    if (!isSame) {
+  Region regions[2];
+  llvm::SmallVector<Value> values[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    OpBuilder::InsertionGuard guard(node.builder);
+    node.builder.setInsertionPointToStart(&regions[i].emplaceBlock());
+    auto given = branch(node, i == 0 ? "then_branch" : "else_branch");
+    if (failed(given))
+      return failure();
+    values[i] = std::move(*given);
+  }
+  llvm::SmallVector<Type> types;
+  bool isSame = true;
+  for (auto [i, a, b] : llvm::enumerate(values[0], values[1])) {
+    types.push_back(commonType(a.getType(), b.getType()));
+    if (!types.back()) {
       std::string text;
       llvm::raw_string_ostream(text) << a.getType() << " and " << b.getType();
-      return node.fail(
-          "output " + Twine(i) + " is " + text +
-          " in its two branches, and the condition is not known before run time; supported "
-          "are branches of the same type and shape, or a constant condition");
+      return node.fail("output " + Twine(i) + " is " + text + " in its two branches");
     }
-    Type element = mlir::cast<TensorType>(a.getType()).getElementType();
-    node.set(static_cast<unsigned>(i), node.emit<SelectOp>(element, condition, a, b));
+    isSame &= a.getType() == b.getType() && isa<TensorType>(a.getType());
+    auto from = isSame ? node.shapes().shape(a) : std::nullopt;
+    auto to = isSame ? node.shapes().shape(b) : std::nullopt;
+    isSame &= from && to && from->size() == to->size();
+    for (size_t d = 0; isSame && d < from->size(); ++d)
+      isSame = (*from)[d].same((*to)[d]);
   }
+  if (isSame && isHarmless(regions[0].front()) && isHarmless(regions[1].front())) {
+    Block *block = node.builder.getInsertionBlock();
+    for (Region &region : regions)
+      block->getOperations().splice(node.builder.getInsertionPoint(),
+                                    region.front().getOperations());
+    if (auto rank = node.rank(); !rank || *rank > 0)
+      condition = node.reshape(condition, {});
+    for (auto [i, a, b] : llvm::enumerate(values[0], values[1]))
+      node.set(static_cast<unsigned>(i),
+               node.emit<SelectOp>(Node::elementOf(a.getType()), condition, a, b));
+    return success();
+  }
+  auto op = IfOp::create(node.builder, node.loc, types, condition);
+  for (unsigned i = 0; i < 2; ++i) {
+    OpBuilder::InsertionGuard guard(node.builder);
+    node.builder.setInsertionPointToEnd(&regions[i].front());
+    YieldOp::create(node.builder, node.loc, values[i]);
+    op->getRegion(i).takeBody(regions[i]);
+  }
+  for (auto [i, value] : llvm::enumerate(op.getResults()))
+    node.set(static_cast<unsigned>(i), value);
   return success();
 }
 
-/// Loop and Scan are known, to say so.
+/// Inputs: the number of turns, a condition (either may be missing), the carried values.
 LogicalResult loop(Node &node) {
-  return node.fail(
-      "loops are not supported; supported is straight-line code and If. Export the model "
-      "without scripting, or unroll the loop");
+  const AttributeView *attribute = node.attribute("body");
+  if (!attribute)
+    return node.fail("attribute 'body' is missing");
+  auto body = attribute->graph();
+  if (!body)
+    return node.fail(llvm::toString(body.takeError()));
+  llvm::SmallVector<Value> carried;
+  for (unsigned i = 2; i < node.numInputs(); ++i) {
+    if (!node.input(i))
+      return node.fail("a carried value is missing");
+    carried.push_back(node.input(i));
+  }
+  size_t n = carried.size();
+  if (body->inputs.size() != n + 2 || body->outputs.size() < n + 1 ||
+      body->outputs.size() - 1 != node.numOutputs())
+    return node.fail("its body has " + Twine(body->inputs.size()) + " inputs and " +
+                     Twine(body->outputs.size()) + " outputs for " + Twine(n) +
+                     " carried values and " + Twine(node.numOutputs()) + " outputs");
+  OpBuilder &builder = node.builder;
+  Region region;
+  Block &block = region.emplaceBlock();
+  block.addArgument(RankedTensorType::get({}, builder.getI64Type()), node.loc);
+  block.addArgument(RankedTensorType::get({}, builder.getI1Type()), node.loc);
+  llvm::SmallVector<Type> types;
+  for (size_t i = 0; i < n; ++i) {
+    // The shape may change from turn to turn; a rank that the body declares stays.
+    Type type = carried[i].getType();
+    const ValueView &declared = body->inputs[i + 2];
+    if (isa<TensorType>(type)) {
+      type = UnrankedTensorType::get(Node::elementOf(type));
+      if (declared.isTensor && declared.shape)
+        type = RankedTensorType::get(
+            llvm::SmallVector<int64_t>(declared.shape->size(), ShapedType::kDynamic),
+            Node::elementOf(type));
+    }
+    if (declared.isOptional && !isa<OptionalType>(type))
+      type = OptionalType::get(builder.getContext(), type);
+    types.push_back(type);
+    block.addArgument(type, node.loc);
+  }
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&block);
+    auto values = node.importer.inlineBody(
+        node, *body, llvm::SmallVector<Value>(block.args_begin(), block.args_end()));
+    if (failed(values))
+      return failure();
+    if (!isa<TensorType>(values->front().getType()) ||
+        !Node::elementOf(values->front().getType()).isInteger(1))
+      return node.fail("the first output of its body is not a boolean");
+    for (size_t i = n + 1; i < values->size(); ++i) {
+      auto tensor = dyn_cast<TensorType>((*values)[i].getType());
+      if (!tensor)
+        return node.fail("it stacks what is not a tensor");
+      types.push_back(tensor.hasRank() ? Type(RankedTensorType::get(
+                                             llvm::SmallVector<int64_t>(tensor.getRank() + 1,
+                                                                        ShapedType::kDynamic),
+                                             tensor.getElementType()))
+                                       : Type(UnrankedTensorType::get(tensor.getElementType())));
+    }
+    YieldOp::create(builder, node.loc, *values);
+  }
+  auto op = LoopOp::create(builder, node.loc, types, node.input(0), node.input(1), carried);
+  op.getBody().takeBody(region);
+  for (auto [i, value] : llvm::enumerate(op.getResults()))
+    node.set(static_cast<unsigned>(i), value);
+  return success();
 }
 
 } // namespace
 
 void llmc::onnx::addControlOps(OperatorTable &table) {
-  table.add("", "If", {1, 1, 1, variadic, ifOperator});
-  table.add("", "Loop", {1, 0, variadic, variadic, loop});
-  table.add("", "Scan", {8, 0, variadic, variadic, loop});
+  table.add("", "If", {1, 1, 1, variadic, ifOperator, /*takesAny=*/true});
+  table.add("", "Loop", {1, 0, variadic, variadic, loop, /*takesAny=*/true});
 }

@@ -91,6 +91,10 @@ FailureOr<Value> Importer::lookup(StringRef name, Scope &scope, Location user,
     if (auto found = at->values.find(name); found != at->values.end())
       return found->second;
     if (auto found = at->initializers.find(name); found != at->initializers.end()) {
+      // Inside of a branch or body: for uses after it, too.
+      OpBuilder::InsertionGuard guard(builder);
+      if (builder.getInsertionBlock() != entryBlock)
+        builder.setInsertionPointToStart(entryBlock);
       Value value = materialize(*found->second, NameLoc::get(builder.getStringAttr(name)),
                                 /*isNamed=*/true, report);
       if (!value)
@@ -202,6 +206,10 @@ LogicalResult Importer::importOperator(Node &node) {
   if (node.numOutputs() > row->maxOutputs)
     return node.fail(Twine(node.numOutputs()) + " outputs; there are at most " +
                      Twine(row->maxOutputs));
+  if (!row->takesAny)
+    for (unsigned i = 0; i < node.numInputs(); ++i)
+      if (node.input(i) && !isa<TensorType>(node.input(i).getType()))
+        return node.fail("input " + Twine(i) + " is not a tensor");
   if (failed(row->handler(node)))
     return failure();
   node.checkAttributes();
@@ -260,12 +268,23 @@ LogicalResult Importer::inlineFunction(Node &node, const FunctionView &function)
 }
 
 FailureOr<llvm::SmallVector<Value>> Importer::inlineBranch(Node &node, const GraphView &graph) {
+  return inlineBody(node, graph, {});
+}
+
+FailureOr<llvm::SmallVector<Value>> Importer::inlineBody(Node &node, const GraphView &graph,
+                                                         llvm::ArrayRef<Value> arguments) {
   if (graphDepth >= maxGraphDepth)
     return node.fail("graphs in graphs more than " + Twine(maxGraphDepth) + " deep");
   ++graphDepth;
   llvm::scope_exit leave([&] { --graphDepth; });
   Scope scope;
   scope.outer = &node.scope;
+  if (arguments.size() != graph.inputs.size())
+    return node.fail("its body '" + graph.name + "' has " + Twine(graph.inputs.size()) +
+                     " inputs, not " + Twine(arguments.size()));
+  for (auto [input, value] : llvm::zip_equal(graph.inputs, arguments))
+    if (!scope.values.try_emplace(input.name, value).second)
+      return node.fail("its body '" + graph.name + "' has two inputs '" + input.name + "'");
   if (failed(declareInitializers(graph, scope)) ||
       failed(importNodes(graph.nodes, scope, node.frame)))
     return failure();
@@ -293,7 +312,8 @@ OwningOpRef<ModuleOp> Importer::run() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   builder.setInsertionPointToEnd(module->getBody());
   auto function = func::FuncOp::create(builder, loc, "main", builder.getFunctionType({}, {}));
-  builder.setInsertionPointToEnd(function.addEntryBlock());
+  entryBlock = function.addEntryBlock();
+  builder.setInsertionPointToEnd(entryBlock);
 
   Frame frame;
   Scope scope;

@@ -50,6 +50,12 @@ public:
                               llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> report);
   /// Imports a branch of the node as part of the present block and returns its outputs.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> inlineBranch(Node &node, const GraphView &graph);
+  /// The same for a body whose inputs have the values \p arguments.
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>> inlineBody(Node &node, const GraphView &graph,
+                                                             llvm::ArrayRef<mlir::Value> arguments);
+  /// The type of a value as a graph declares it; null after a report.
+  mlir::Type declaredType(const ValueView &value,
+                          llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> report);
 
 private:
   mlir::LogicalResult checkOpsets(Frame &frame, llvm::ArrayRef<OpsetView> opsets,
@@ -77,6 +83,7 @@ private:
   const OnnxImportOptions &options;
   TensorReader tensors;
   llvm::StringMap<const FunctionView *> functions;
+  mlir::Block *entryBlock = nullptr; ///< of the function
   uint64_t numNodes = 0;
   unsigned graphDepth = 0;
 };

@@ -117,6 +117,42 @@ LogicalResult trilu(Node &node) {
   return success();
 }
 
+LogicalResult unique(Node &node) {
+  bool hasAxis = node.has("axis");
+  int64_t axis = node.intAttr("axis", 0), sorted = node.intAttr("sorted", 1);
+  Type i64 = node.builder.getI64Type();
+  auto results = node.library("unique", node.elementType(), {node.elementType(), i64, i64, i64},
+                              node.input(0), {hasAxis, axis, sorted});
+  for (unsigned i = 0; i < 4; ++i)
+    node.set(i, results[i]);
+  return success();
+}
+
+LogicalResult compress(Node &node) {
+  bool hasAxis = node.has("axis");
+  node.set(0, node.libraryOne("compress", node.elementType(), {node.input(0), node.input(1)},
+                              {hasAxis, node.intAttr("axis", 0)}));
+  return success();
+}
+
+LogicalResult reverseSequence(Node &node) {
+  int64_t batch = node.intAttr("batch_axis", 1), time = node.intAttr("time_axis", 0);
+  node.set(0, node.libraryOne("reverse_sequence", node.elementType(),
+                              {node.input(0), node.input(1)}, {batch, time}));
+  return success();
+}
+
+LogicalResult tensorScatter(Node &node) {
+  llvm::StringRef mode = node.stringAttr("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    return node.fail("mode is '" + mode + "'; supported: linear, circular");
+  int64_t axis = node.intAttr("axis", -2);
+  node.set(0, node.libraryOne("tensor_scatter", node.elementType(),
+                              {node.input(0), node.input(1), node.input(2)},
+                              {axis, mode == "circular"}));
+  return success();
+}
+
 } // namespace
 
 void llmc::onnx::addIndexOps(OperatorTable &table) {
@@ -130,4 +166,8 @@ void llmc::onnx::addIndexOps(OperatorTable &table) {
   table.add("", "NonZero", {9, 1, 1, 1, nonZero});
   table.add("", "TopK", {10, 2, 2, 2, topK});
   table.add("", "Trilu", {14, 1, 2, 1, trilu});
+  table.add("", "Unique", {11, 1, 1, 4, unique});
+  table.add("", "Compress", {9, 2, 2, 1, compress});
+  table.add("", "ReverseSequence", {10, 2, 2, 1, reverseSequence});
+  table.add("", "TensorScatter", {24, 2, 3, 1, tensorScatter});
 }

@@ -7,21 +7,39 @@ using namespace mlir;
 using llvm::StringRef;
 using llvm::Twine;
 
+Type Importer::declaredType(const ValueView &value,
+                            llvm::function_ref<LogicalResult(const Twine &)> report) {
+  if (!value.isTensor && !value.isSequence && !value.isOptional) {
+    (void)report("is neither a tensor nor a sequence of them; others are not supported");
+    return {};
+  }
+  Type element = mlirElementType(builder.getContext(), value.type);
+  if (!element) {
+    (void)report("has elements of " + dataTypeName(value.type) + ", which is not supported");
+    return {};
+  }
+  Type type = UnrankedTensorType::get(element);
+  if (value.isSequence)
+    type = graph::SequenceType::get(builder.getContext(), element);
+  if (value.isOptional)
+    type = graph::OptionalType::get(builder.getContext(), type);
+  return type;
+}
+
 FailureOr<DictionaryAttr> Importer::addArgument(const ValueView &input, const TensorView *fallback,
                                                 Block &entry, Scope &scope) {
   Location loc = NameLoc::get(builder.getStringAttr(input.name));
   auto report = [&](const Twine &why) { return fail(loc, "input '" + input.name + "' " + why); };
   if (input.name.empty())
     return fail(loc, "the graph has an input without a name");
-  if (!input.isTensor)
-    return report("is not a tensor; only tensors are supported");
-  Type element = mlirElementType(builder.getContext(), input.type);
-  if (!element)
-    return report("has elements of " + dataTypeName(input.type) + ", which is not supported");
-  Type type = UnrankedTensorType::get(element);
+  Type type = declaredType(input, report);
+  if (!type)
+    return failure();
+  Type element = Node::elementOf(type);
   Dims dims;
   llvm::SmallVector<Attribute> names;
-  if (input.shape) {
+  bool hasShape = input.shape && input.isTensor;
+  if (hasShape) {
     for (const DimView &dim : *input.shape) {
       // Some exporters write -1 for a dimension that they don't know.
       if (dim.value && *dim.value < -1)
@@ -38,7 +56,7 @@ FailureOr<DictionaryAttr> Importer::addArgument(const ValueView &input, const Te
   }
   llvm::SmallVector<NamedAttribute> attributes{
       builder.getNamedAttr(graph::kNameAttr, builder.getStringAttr(input.name))};
-  if (input.shape)
+  if (hasShape)
     attributes.push_back(builder.getNamedAttr(graph::kDimsAttr, builder.getArrayAttr(names)));
   if (fallback) {
     Value value = materialize(*fallback, loc, /*isNamed=*/true, report);
@@ -53,7 +71,7 @@ FailureOr<DictionaryAttr> Importer::addArgument(const ValueView &input, const Te
     op->erase();
   }
   Value argument = entry.addArgument(type, loc);
-  if (input.shape)
+  if (hasShape)
     shapes.declare(argument, std::move(dims));
   if (!scope.values.try_emplace(input.name, argument).second)
     return report("is defined twice");
@@ -96,16 +114,17 @@ LogicalResult Importer::addResults(func::FuncOp function, Scope &scope) {
       return failure();
     if (!*value)
       return report("it has no value");
-    auto type = cast<TensorType>(value->getType());
+    Type type = value->getType();
+    Type element = Node::elementOf(type);
     llvm::SmallVector<NamedAttribute> attributes{
         builder.getNamedAttr(graph::kNameAttr, builder.getStringAttr(output.name))};
     if (output.isTensor && output.type != DataType::Undefined &&
-        mlirElementType(builder.getContext(), output.type) != type.getElementType()) {
+        mlirElementType(builder.getContext(), output.type) != element) {
       std::string text;
-      llvm::raw_string_ostream(text) << type.getElementType();
+      llvm::raw_string_ostream(text) << element;
       return report("it is declared as " + dataTypeName(output.type) + " but computed as " + text);
     }
-    if (output.shape) {
+    if (output.shape && output.isTensor) {
       llvm::SmallVector<Attribute> names;
       for (const DimView &dim : *output.shape)
         names.push_back(builder.getStringAttr(dim.value ? StringRef() : dim.param));

@@ -120,30 +120,30 @@ LogicalResult clip11(Node &node) {
   return success();
 }
 
-LogicalResult cast(Node &node) {
-  int64_t to = node.requiredInt("to");
-  // Says what becomes of a float beyond the range of an 8-bit float.
-  if (!node.boolAttr("saturate", true))
-    return node.fail("saturate=0 is not supported; supported: 1");
+/// To \p element with what the attributes say of 8-bit floats beyond their range.
+LogicalResult castTo(Node &node, Type element) {
+  bool saturate = node.boolAttr("saturate", true);
   llvm::StringRef mode = node.stringAttr("round_mode", "up");
-  if (mode != "up")
-    return node.fail("round_mode '" + mode + "' is not supported; supported: up");
-  Type element = mlirElementType(node.builder.getContext(), static_cast<DataType>(to));
-  if (!element)
-    return node.fail("a cast to " + dataTypeName(static_cast<DataType>(to)) + " is not supported");
-  node.set(0, node.cast(node.input(0), element));
+  int64_t rounding = mode == "up" ? 0 : mode == "down" ? 1 : mode == "nearest" ? 2 : -1;
+  if (rounding < 0)
+    return node.fail("round_mode is '" + mode + "'; supported: up, down, nearest");
+  if (node.elementType() == element)
+    node.set(0, node.input(0));
+  else
+    node.set(0,
+             node.emit<CastOp>(element, node.input(0), saturate, static_cast<uint64_t>(rounding)));
   return success();
 }
 
-LogicalResult castLike(Node &node) {
-  if (!node.boolAttr("saturate", true))
-    return node.fail("saturate=0 is not supported; supported: 1");
-  llvm::StringRef mode = node.stringAttr("round_mode", "up");
-  if (mode != "up")
-    return node.fail("round_mode '" + mode + "' is not supported; supported: up");
-  node.set(0, node.cast(node.input(0), node.elementType(1)));
-  return success();
+LogicalResult cast(Node &node) {
+  int64_t to = node.requiredInt("to");
+  Type element = mlirElementType(node.builder.getContext(), static_cast<DataType>(to));
+  if (!element)
+    return node.fail("a cast to " + dataTypeName(static_cast<DataType>(to)) + " is not supported");
+  return castTo(node, element);
 }
+
+LogicalResult castLike(Node &node) { return castTo(node, node.elementType(1)); }
 
 LogicalResult matmul(Node &node) {
   node.set(0, node.emit<MatMulOp>(node.elementType(), node.input(0), node.input(1)));
@@ -155,6 +155,18 @@ LogicalResult gemm(Node &node) {
   bool transA = node.boolAttr("transA", false), transB = node.boolAttr("transB", false);
   node.set(0, node.emit<GemmOp>(node.elementType(), node.input(0), node.input(1), node.input(2),
                                 llvm::APFloat(alpha), llvm::APFloat(beta), transA, transB));
+  return success();
+}
+
+LogicalResult bitCast(Node &node) {
+  auto number = static_cast<DataType>(node.requiredInt("to"));
+  Type to = mlirElementType(node.builder.getContext(), number);
+  if (!to)
+    return node.fail("a cast to " + dataTypeName(number) + " is not supported");
+  auto bits = [](Type type) { return type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth(); };
+  if (bits(to) != bits(node.elementType()))
+    return node.fail("the types have different sizes");
+  node.set(0, node.libraryOne("bit_cast", to, node.input(0)));
   return success();
 }
 
@@ -219,4 +231,13 @@ void llmc::onnx::addMathOps(OperatorTable &table) {
   table.add("", "CastLike", {15, 2, 2, 1, castLike});
   table.add("", "MatMul", {1, 2, 2, 1, matmul});
   table.add("", "Gemm", {7, 2, 3, 1, gemm});
+  table.add("", "Asin", {7, 1, 1, 1, unary<UnaryKind::Asin>});
+  table.add("", "Acos", {7, 1, 1, 1, unary<UnaryKind::Acos>});
+  table.add("", "Atan", {7, 1, 1, 1, unary<UnaryKind::Atan>});
+  table.add("", "Sinh", {9, 1, 1, 1, unary<UnaryKind::Sinh>});
+  table.add("", "Cosh", {9, 1, 1, 1, unary<UnaryKind::Cosh>});
+  table.add("", "Asinh", {9, 1, 1, 1, unary<UnaryKind::Asinh>});
+  table.add("", "Acosh", {9, 1, 1, 1, unary<UnaryKind::Acosh>});
+  table.add("", "Atanh", {9, 1, 1, 1, unary<UnaryKind::Atanh>});
+  table.add("", "BitCast", {26, 1, 1, 1, bitCast});
 }

@@ -194,8 +194,37 @@ public:
     });
   }
 
+  /// TypeProto: a tensor (field 1), a sequence (4) or an optional (9) of another type.
+  Error parseType(Span message, ValueView &out, unsigned depth) {
+    Span inner;
+    return forEachField(message, [&](const Field &kind) -> Error {
+      if (kind.number == 1) {
+        out.isTensor = depth == 0;
+        if (Error error = readSpan(kind, "tensor_type", inner))
+          return error;
+        return parseTensorType(inner, out);
+      }
+      bool isSequence = kind.number == 4, isOptional = kind.number == 9;
+      // An optional of a sequence of tensors is the deepest that operators give.
+      if ((!isSequence && !isOptional) || (isOptional && depth > 0) ||
+          (isSequence && out.isSequence))
+        return Error::success();
+      (isSequence ? out.isSequence : out.isOptional) = true;
+      if (Error error = readSpan(kind, isSequence ? "sequence_type" : "optional_type", inner))
+        return error;
+      return forEachField(inner, [&](const Field &f) -> Error {
+        Span element;
+        if (f.number != 1)
+          return Error::success();
+        if (Error error = readSpan(f, "elem_type", element))
+          return error;
+        return parseType(element, out, depth + 1);
+      });
+    });
+  }
+
   Error parse(Span message, ValueView &out) {
-    Span type, tensor;
+    Span type;
     return forEachField(message, [&](const Field &f) -> Error {
       switch (f.number) {
       case 1:
@@ -203,14 +232,7 @@ public:
       case 2:
         if (Error error = readSpan(f, "type of a value", type))
           return error;
-        return forEachField(type, [&](const Field &kind) -> Error {
-          if (kind.number != 1)
-            return Error::success();
-          out.isTensor = true;
-          if (Error error = readSpan(kind, "tensor_type", tensor))
-            return error;
-          return parseTensorType(tensor, out);
-        });
+        return parseType(type, out, 0);
       }
       return Error::success();
     });
@@ -412,6 +434,35 @@ Expected<GraphView> AttributeView::graph() const {
   if (Error error = parseField(*this, 6, "graph", view))
     return error;
   return view;
+}
+
+Expected<ValueView> AttributeView::typeProto() const {
+  ValueView view;
+  if (kind != TypeProto)
+    return malformed("attribute '" + name + "' is not a type");
+  Span type;
+  if (Error error = forEachField(message, [&](const Field &f) -> Error {
+        if (f.number != 14)
+          return Error::success();
+        if (Error error = readSpan(f, "tp", type))
+          return error;
+        return Parser().parseType(type, view, 0);
+      }))
+    return error;
+  return view;
+}
+
+Expected<std::vector<StringRef>> AttributeView::strings() const {
+  std::vector<StringRef> result;
+  if (kind != Strings)
+    return malformed("attribute '" + name + "' is not a list of strings");
+  if (Error error = forEachField(message, [&](const Field &f) -> Error {
+        if (f.number != 9)
+          return Error::success();
+        return readString(f, "string of an attribute", result.emplace_back());
+      }))
+    return error;
+  return result;
 }
 
 Expected<ModelView> llmc::onnx::parseModel(llvm::ArrayRef<uint8_t> file) {

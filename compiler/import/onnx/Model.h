@@ -50,6 +50,7 @@ struct TensorView {
 };
 
 struct GraphView;
+struct ValueView;
 
 /// AttributeProto.
 struct AttributeView {
@@ -83,6 +84,9 @@ struct AttributeView {
   llvm::Expected<TensorView> tensor() const;
   /// The sub-graph; its nodes may have sub-graphs themselves, again parsed when asked for.
   llvm::Expected<GraphView> graph() const;
+  /// The type, as that of a value without a name.
+  llvm::Expected<ValueView> typeProto() const;
+  llvm::Expected<std::vector<llvm::StringRef>> strings() const;
 };
 
 /// NodeProto.
@@ -101,7 +105,9 @@ struct DimView {
 /// ValueInfoProto of a graph's input or output.
 struct ValueView {
   llvm::StringRef name;
-  bool isTensor = false; ///< false for a sequence, map, optional or sparse tensor
+  bool isTensor = false;   ///< false for a sequence, map, optional or sparse tensor
+  bool isSequence = false; ///< of tensors, which type and shape describe
+  bool isOptional = false; ///< of a tensor, or (isSequence) of a sequence
   DataType type = DataType::Undefined;
   std::optional<llvm::SmallVector<DimView, 4>> shape; ///< absent: unknown rank
 };

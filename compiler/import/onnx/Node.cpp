@@ -72,7 +72,15 @@ Node::Node(Importer &importer, const NodeView &view, Scope &scope, const Frame &
 
 Type Node::elementType(unsigned i) const {
   Value value = input(i);
-  return value ? mlir::cast<TensorType>(value.getType()).getElementType() : Type();
+  return value ? elementOf(value.getType()) : Type();
+}
+
+Type Node::elementOf(Type type) {
+  if (auto optional = mlir::dyn_cast<graph::OptionalType>(type))
+    type = optional.getContent();
+  if (auto sequence = mlir::dyn_cast<graph::SequenceType>(type))
+    return sequence.getElement();
+  return mlir::cast<TensorType>(type).getElementType();
 }
 
 std::optional<int64_t> Node::rank(unsigned i) const {
@@ -191,9 +199,73 @@ std::optional<llvm::SmallVector<int64_t>> Node::intsAttr(StringRef name) {
   return std::move(*values);
 }
 
+std::optional<llvm::SmallVector<float>> Node::floatsAttr(StringRef name) {
+  const AttributeView *found = attribute(name);
+  if (!found)
+    return std::nullopt;
+  auto values = found->floats();
+  if (!values) {
+    (void)fail(llvm::toString(values.takeError()));
+    return std::nullopt;
+  }
+  return std::move(*values);
+}
+
+std::optional<std::vector<StringRef>> Node::stringsAttr(StringRef name) {
+  const AttributeView *found = attribute(name);
+  if (!found)
+    return std::nullopt;
+  auto values = found->strings();
+  if (!values) {
+    (void)fail(llvm::toString(values.takeError()));
+    return std::nullopt;
+  }
+  return std::move(*values);
+}
+
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
+
+llvm::SmallVector<Value> Node::library(StringRef kernel, Type element, llvm::ArrayRef<Type> results,
+                                       llvm::ArrayRef<Value> operands,
+                                       llvm::ArrayRef<int64_t> integers,
+                                       llvm::ArrayRef<double> reals) {
+  llvm::SmallVector<Type> types;
+  for (Type result : results)
+    types.push_back(mlir::isa<TensorType, graph::SequenceType, graph::OptionalType>(result)
+                        ? result
+                        : Type(UnrankedTensorType::get(result)));
+  llvm::SmallVector<Value> values;
+  if (hasFailed) {
+    for (Type type : types)
+      values.push_back(placeholder(elementOf(type)));
+    return values;
+  }
+  llvm::SmallVector<bool> present;
+  for (Value operand : operands) {
+    present.push_back(static_cast<bool>(operand));
+    if (operand)
+      values.push_back(operand);
+  }
+  auto op = graph::LibraryOp::create(builder, loc, types, builder.getStringAttr(kernel), values,
+                                     TypeAttr::get(element), builder.getDenseBoolArrayAttr(present),
+                                     builder.getDenseI64ArrayAttr(integers),
+                                     builder.getDenseF64ArrayAttr(reals));
+  return llvm::SmallVector<Value>(op.getOutputs());
+}
+
+Value Node::shapeOf(Value x) {
+  return emit<graph::ShapeOp>(builder.getI64Type(), x, uint64_t(0), IntegerAttr());
+}
+
+Value Node::reshape(Value x, llvm::ArrayRef<int64_t> shape) {
+  return emit<graph::ReshapeOp>(elementOf(x.getType()), x, indices(shape), false);
+}
+
+Value Node::reduce(graph::ReduceKind kind, Value x, Value axes, bool keepdims) {
+  return emit<graph::ReduceOp>(elementOf(x.getType()), kind, x, axes, keepdims, false);
+}
 
 void Node::infer(Operation *op) {
   if (hasFailed)

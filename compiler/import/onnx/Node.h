@@ -59,6 +59,8 @@ public:
   float floatAttr(llvm::StringRef name, float fallback);
   llvm::StringRef stringAttr(llvm::StringRef name, llvm::StringRef fallback);
   std::optional<llvm::SmallVector<int64_t>> intsAttr(llvm::StringRef name);
+  std::optional<llvm::SmallVector<float>> floatsAttr(llvm::StringRef name);
+  std::optional<std::vector<llvm::StringRef>> stringsAttr(llvm::StringRef name);
   /// The attribute itself; null if there is none.
   const AttributeView *attribute(llvm::StringRef name);
   /// Says that the attribute has no bearing on the result.
@@ -91,6 +93,28 @@ public:
   mlir::Value binary(graph::BinaryKind kind, mlir::Value a, mlir::Value b);
   mlir::Value compare(graph::CompareKind kind, mlir::Value a, mlir::Value b);
   mlir::Value cast(mlir::Value x, mlir::Type element);
+  /// A graph.library: operands may be null, results have the types \p results (an element type
+  /// stands for a tensor of any shape).
+  llvm::SmallVector<mlir::Value> library(llvm::StringRef kernel, mlir::Type element,
+                                         llvm::ArrayRef<mlir::Type> results,
+                                         llvm::ArrayRef<mlir::Value> operands,
+                                         llvm::ArrayRef<int64_t> integers = {},
+                                         llvm::ArrayRef<double> reals = {});
+  /// The same with one tensor of \p element as its result.
+  mlir::Value libraryOne(llvm::StringRef kernel, mlir::Type element,
+                         llvm::ArrayRef<mlir::Value> operands,
+                         llvm::ArrayRef<int64_t> integers = {}, llvm::ArrayRef<double> reals = {}) {
+    return library(kernel, element, element, operands, integers, reals)[0];
+  }
+  /// The element type of any value, of a sequence's tensors too.
+  static mlir::Type elementOf(mlir::Type type);
+  mlir::Value shapeOf(mlir::Value x);
+  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
+  mlir::Value reduce(graph::ReduceKind kind, mlir::Value x, mlir::Value axes, bool keepdims = true);
+  mlir::Value add(mlir::Value a, mlir::Value b) { return binary(graph::BinaryKind::Add, a, b); }
+  mlir::Value sub(mlir::Value a, mlir::Value b) { return binary(graph::BinaryKind::Sub, a, b); }
+  mlir::Value mul(mlir::Value a, mlir::Value b) { return binary(graph::BinaryKind::Mul, a, b); }
+  mlir::Value div(mlir::Value a, mlir::Value b) { return binary(graph::BinaryKind::Div, a, b); }
 
 private:
   mlir::Value placeholder(mlir::Type element);

@@ -49,6 +49,15 @@ const OperatorTable &OperatorTable::get() {
     addQuantOps(all);
     addContribOps(all);
     addControlOps(all);
+    addScanOps(all);
+    addSequenceOps(all);
+    addSpatialOps(all);
+    addResizeOps(all);
+    addSignalOps(all);
+    addRecurrentOps(all);
+    addLossOps(all);
+    addWindowOps(all);
+    addLinearAttentionOps(all);
     return all;
   }();
   return table;

@@ -23,6 +23,7 @@ struct Operator {
   unsigned maxInputs;
   unsigned maxOutputs;
   Handler handler;
+  bool takesAny = false; ///< its inputs may be sequences and optionals
 };
 
 class OperatorTable {
@@ -58,6 +59,15 @@ void addAttentionOps(OperatorTable &table);
 void addQuantOps(OperatorTable &table);
 void addContribOps(OperatorTable &table);
 void addControlOps(OperatorTable &table);
+void addScanOps(OperatorTable &table);
+void addSequenceOps(OperatorTable &table);
+void addSpatialOps(OperatorTable &table);
+void addResizeOps(OperatorTable &table);
+void addSignalOps(OperatorTable &table);
+void addRecurrentOps(OperatorTable &table);
+void addLossOps(OperatorTable &table);
+void addWindowOps(OperatorTable &table);
+void addLinearAttentionOps(OperatorTable &table);
 
 } // namespace llmc::onnx
 

@@ -180,18 +180,22 @@ LogicalResult quantizeLinear(Node &node) {
   int64_t block = node.version >= 21 ? node.intAttr("block_size", 0) : 0;
   int64_t output = node.version >= 21 ? node.intAttr("output_dtype", 0) : 0;
   int64_t precision = node.version >= 23 ? node.intAttr("precision", 0) : 0;
-  if (node.version >= 19)
-    node.ignore("saturate"); // of 8-bit floats, which are refused below
-  if (block != 0)
-    return node.fail("quantizing by blocks is not supported; supported: by tensor, by axis");
-  if (precision != 0 && precision != 1)
-    return node.fail("precision is not supported; supported: float");
+  bool saturate = node.version < 19 || node.boolAttr("saturate", true);
+  if (precision != 0 && precision != 1 && precision != 10 && precision != 16)
+    return node.fail("precision is not supported; supported: float, float16, bfloat16");
   Type target = node.input(2) ? node.elementType(2) : Type(node.builder.getIntegerType(8, false));
   if (!node.input(2) && output != 0)
     target = mlirElementType(node.builder.getContext(), static_cast<DataType>(output));
   auto integer = dyn_cast_or_null<IntegerType>(target);
-  if (!integer || integer.getWidth() < 2 || integer.getWidth() > 16)
-    return node.fail("the quantized type is not supported; supported: integers of 2 to 16 bits");
+  if (!target || (integer && (integer.getWidth() < 2 || integer.getWidth() > 16)) ||
+      (!integer && target.getIntOrFloatBitWidth() > 8))
+    return node.fail("the quantized type is not supported; supported: integers of 2 to 16 bits, "
+                     "floats of 4 and 8 bits");
+  if (!integer || block != 0) {
+    node.set(0, node.libraryOne("quantize", target, {node.input(0), node.input(1), node.input(2)},
+                                {axis, block, saturate}));
+    return success();
+  }
   node.set(0, quantize(node, node.input(0), alongAxis(node, node.input(1), axis),
                        alongAxis(node, node.input(2), axis), integer));
   return success();

@@ -134,6 +134,16 @@ void addReduction(OperatorTable &table, const char *name, int64_t axesInput) {
   table.add("", name, {axesInput, 1, 2, 1, reduceWithInput<kind>});
 }
 
+LogicalResult cumProd(Node &node) {
+  bool exclusive = node.boolAttr("exclusive", false), reverse = node.boolAttr("reverse", false);
+  Value axis = node.input(1);
+  if (auto rank = node.rank(1); rank && *rank == 1)
+    axis = node.reshape(axis, {});
+  node.set(0, node.emit<CumSumOp>(node.elementType(), node.input(0), axis, exclusive, reverse,
+                                  /*product=*/true));
+  return success();
+}
+
 } // namespace
 
 void llmc::onnx::addReduceOps(OperatorTable &table) {
@@ -156,4 +166,5 @@ void llmc::onnx::addReduceOps(OperatorTable &table) {
   table.add("", "LogSoftmax", {13, 1, 1, 1, softmax13<true>});
   table.add("", "Hardmax", {1, 1, 1, 1, hardmax1});
   table.add("", "Hardmax", {13, 1, 1, 1, hardmax13});
+  table.add("", "CumProd", {26, 2, 2, 1, cumProd});
 }

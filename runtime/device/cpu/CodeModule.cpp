@@ -86,10 +86,15 @@ CodeModule::~CodeModule() {
     ::close(descriptor_);
 }
 
-Result<LlmrtKernel> CodeModule::kernel(const char *symbol) const {
+Result<void *> CodeModule::symbol(const char *symbol) const {
   void *address = ::dlsym(handle_, symbol);
   if (!address)
     return invalidFile(name_ + ": has no kernel '" + symbol + "'");
+  return address;
+}
+
+Result<LlmrtKernel> CodeModule::kernel(const char *symbol) const {
+  LLMRT_ASSIGN_OR_RETURN(void *address, this->symbol(symbol));
   return reinterpret_cast<LlmrtKernel>(address);
 }
 

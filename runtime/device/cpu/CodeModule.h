@@ -25,6 +25,8 @@ public:
 
   /// The kernel called \p symbol; an error that names both otherwise.
   Result<LlmrtKernel> kernel(const char *symbol) const;
+  /// The address of any function called \p symbol, in the same way.
+  Result<void *> symbol(const char *symbol) const;
 
 private:
   CodeModule(int descriptor, void *handle, std::string name)

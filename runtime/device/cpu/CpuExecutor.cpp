@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/CpuExecutor.h"
 
+#include "runtime/device/cpu/LoadModule.h"
 #include "runtime/device/cpu/ThreadCount.h"
 #include "runtime/plan/PlanFormat.h"
 
@@ -17,31 +18,6 @@ constexpr uint64_t scratchAlignment = 4096;
 
 bool sameDims(const StepDims &a, const StepDims &b) {
   return a.T == b.T && a.S == b.S && a.R == b.R && a.Q == b.Q;
-}
-
-struct ChosenModule {
-  CodeModule code;
-  CpuLevel level;
-};
-
-Result<ChosenModule> loadModule(const Plan &plan) {
-  std::vector<std::string_view> names;
-  std::vector<uint32_t> segments;
-  for (const fbs::CodeModule *module : *plan.head().modules())
-    if (module->target() == fbs::Target::Cpu) {
-      names.push_back(module->level()->string_view());
-      segments.push_back(module->segment());
-    }
-  const char *forced = std::getenv("LLMRT_CPU_LEVEL");
-  Result<size_t> choice = chooseCpuModule(names, machineCpuLevel(), forced ? forced : "");
-  if (!choice)
-    return choice.status().withContext(plan.name());
-  LLMRT_ASSIGN_OR_RETURN(CpuLevel level, parseCpuLevel(names[*choice]));
-  Result<CodeModule> code = CodeModule::load(std::as_bytes(plan.segment(segments[*choice])),
-                                             "the code for " + std::string(names[*choice]));
-  if (!code)
-    return code.status().withContext(plan.name());
-  return ChosenModule{std::move(*code), level};
 }
 
 } // namespace
@@ -68,7 +44,9 @@ ModelShape modelShape(const fbs::Plan &plan) {
 
 Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(std::shared_ptr<const Plan> plan,
                                                          const CpuExecutorOptions &options) {
-  LLMRT_ASSIGN_OR_RETURN(ChosenModule module, loadModule(*plan));
+  if (plan->head().main())
+    return invalidArgument(plan->name() + ": the plan is of a graph that is no decoder");
+  LLMRT_ASSIGN_OR_RETURN(LoadedModule module, loadModule(*plan));
   std::unique_ptr<CpuExecutor> executor(new CpuExecutor(std::move(plan), std::move(module.code)));
   executor->level_ = module.level;
   LLMRT_RETURN_IF_ERROR(executor->prepare(options));

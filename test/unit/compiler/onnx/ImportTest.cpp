@@ -144,7 +144,7 @@ TEST(OnnxImport, unknownOperators_invalid) {
   EXPECT_ERROR(ImportRun(oneNode(18, node("Softmax", {"x"}, {"y"}, {floatAttr("axis", 1)}), {x()})),
                "attribute 'axis' is not an integer");
   EXPECT_ERROR(ImportRun(oneNode(18, node("Loop", {"", "", "x"}, {"y"}), {x()})),
-               "loops are not supported");
+               "attribute 'body' is missing");
 }
 
 TEST(OnnxImport, typesThatDontFit_invalid) {
@@ -269,8 +269,7 @@ TEST(OnnxImport, branches) {
   EXPECT_HAS(ImportRun(model(neg, abs, {})), "graph.select %arg1, %0, %1");
   // A name inside hides the one outside (case O23 b).
   Message hiding = branchOf({node("Neg", {"x"}, {"r"})}, "r", {f32s("x", {1, 2, 3})});
-  EXPECT_ERROR(ImportRun(model(hiding, abs, {})),
-               "output 0 is tensor<3xf32> and tensor<?x4xf32> in its two branches");
+  EXPECT_HAS(ImportRun(model(hiding, abs, {})), "graph.if %arg1 : (tensor<i1>) -> tensor<*xf32>");
   Message two = branchOf({node("Neg", {"x"}, {"r"}), node("Abs", {"x"}, {"r"})}, "r");
   EXPECT_ERROR(ImportRun(model(two, abs, {})), "its output 'r' is defined already");
 }

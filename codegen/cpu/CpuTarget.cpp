@@ -1,0 +1,81 @@
+#include "codegen/cpu/CpuTarget.h"
+
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <mutex>
+
+using namespace llmc;
+using llvm::SmallVector;
+
+static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
+
+LevelTarget llmc::levelTarget(CpuLevel level) {
+  switch (level) {
+#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+  case CpuLevel::Id:                                                                               \
+    return {Cpu, Features};
+#include "runtime/device/cpu/CpuLevels.inc"
+  }
+  llvm_unreachable("a level that the table doesn't have");
+}
+
+std::unique_ptr<llvm::TargetMachine> llmc::makeTargetMachine(CpuLevel level, int optLevel) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser(); // Memory.cpp has instructions as text
+  });
+  std::string error;
+  llvm::Triple triple(kTriple);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // only the text's own fused multiply-adds
+  options.FunctionSections = true;                    // unused memory functions are dropped
+  LevelTarget t = levelTarget(level);
+  constexpr llvm::CodeGenOptLevel levels[] = {
+      llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Less, llvm::CodeGenOptLevel::Default,
+      llvm::CodeGenOptLevel::Aggressive};
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, t.cpu, t.features, options, llvm::Reloc::PIC_, std::nullopt, levels[optLevel]));
+}
+
+void llmc::optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = false; // the text is vectors already
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  const llvm::OptimizationLevel kLevels[] = {
+      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
+      llvm::OptimizationLevel::O3};
+  llvm::ModulePassManager passes = optLevel == 0
+                                       ? builder.buildO0DefaultPipeline(kLevels[0])
+                                       : builder.buildPerModuleDefaultPipeline(kLevels[optLevel]);
+  passes.run(module, modules);
+}
+
+std::string llmc::emitFile(const llvm::Module &module, llvm::TargetMachine &machine,
+                           llvm::CodeGenFileType type) {
+  SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, os, nullptr, type))
+    return {};
+  passes.run(const_cast<llvm::Module &>(module));
+  return std::string(bytes.begin(), bytes.end());
+}

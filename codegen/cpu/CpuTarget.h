@@ -1,0 +1,25 @@
+//===- CpuTarget.h - LLVM's view of a CPU level -----------------------------===//
+#ifndef LLMC_CODEGEN_CPU_CPUTARGET_H
+#define LLMC_CODEGEN_CPU_CPUTARGET_H
+
+#include "codegen/cpu/CpuCodegen.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace llmc {
+
+struct LevelTarget {
+  llvm::StringRef cpu, features;
+};
+LevelTarget levelTarget(CpuLevel level);
+
+/// Null if this LLVM has no X86 target.
+std::unique_ptr<llvm::TargetMachine> makeTargetMachine(CpuLevel level, int optLevel);
+void optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel);
+/// Emits \p module, which is used up when \p type is an object; empty on failure.
+std::string emitFile(const llvm::Module &module, llvm::TargetMachine &machine,
+                     llvm::CodeGenFileType type);
+
+} // namespace llmc
+
+#endif // LLMC_CODEGEN_CPU_CPUTARGET_H
