@@ -53,8 +53,8 @@ LogicalResult causalConv(Node &node) {
 } // namespace
 
 void llmc::onnx::addLinearAttentionOps(OperatorTable &table) {
-  table.add("", "LinearAttention", {1, 3, 6, 2, linearAttention});
-  table.add("", "CausalConvWithState", {1, 2, 4, 2, causalConv});
+  table.add("", "LinearAttention", {27, 3, 6, 2, linearAttention});
+  table.add("", "CausalConvWithState", {27, 2, 4, 2, causalConv});
   table.add("com.microsoft", "LinearAttention", {1, 3, 6, 2, linearAttention});
   table.add("com.microsoft", "CausalConvWithState", {1, 2, 4, 2, causalConv});
 }

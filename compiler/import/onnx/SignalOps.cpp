@@ -1,5 +1,6 @@
 //===- SignalOps.cpp - Fourier transforms, sums of products ---------------===//
 #include "compiler/import/onnx/Operators.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llmc::onnx;
 using namespace llmc::graph;

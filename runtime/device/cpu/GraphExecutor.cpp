@@ -173,6 +173,24 @@ std::string declaredShape(const fbs::ValueType &type) {
 
 } // namespace
 
+/// A tensor of \p type with as many bytes as its shape takes; the message goes behind a name.
+static Status checkTensor(const GraphValue &value, int32_t type) {
+  if (value.kind != LLMRT_TENSOR || value.type != type)
+    return invalidArgument(std::string("is ") + graphTypeName(value.type) + ", must be " +
+                           graphTypeName(type));
+  if (value.dims.size() > LLMRT_GRAPH_MAX_RANK)
+    return invalidArgument("has " + std::to_string(value.dims.size()) + " dimensions; at most " +
+                           std::to_string(LLMRT_GRAPH_MAX_RANK) + " are supported");
+  int64_t count = 1;
+  for (int64_t dim : value.dims)
+    if (dim < 0 || __builtin_mul_overflow(count, dim, &count))
+      return invalidArgument("has the impossible shape " + shapeText(value.dims));
+  if (static_cast<uint64_t>(count) * graphElementBytes(value.type) != value.data.size())
+    return invalidArgument("has " + std::to_string(value.data.size()) + " bytes for the shape " +
+                           shapeText(value.dims));
+  return Status::ok();
+}
+
 GraphExecutor::GraphExecutor(std::shared_ptr<const Plan> plan, CodeModule code, CpuLevel level,
                              LlmrtGraphMain main)
     : plan_(std::move(plan)), code_(std::move(code)), level_(level), main_(main) {
@@ -221,21 +239,21 @@ Status GraphExecutor::check(std::span<const NamedGraphValue> inputs,
     auto fail = [&](const std::string &what) {
       return invalidArgument("input '" + type->name()->str() + "' " + what);
     };
-    if (value.dims.size() > LLMRT_GRAPH_MAX_RANK)
-      return fail("has " + std::to_string(value.dims.size()) + " dimensions; at most " +
-                  std::to_string(LLMRT_GRAPH_MAX_RANK) + " are supported");
-    if (type->kind() != fbs::ValueKind::Tensor)
+    bool isOptional = type->kind() == fbs::ValueKind::Optional;
+    bool isSequence = type->kind() == fbs::ValueKind::Sequence || type->of_sequence();
+    if (isOptional && value.kind == LLMRT_NONE)
       continue;
-    if (value.kind != LLMRT_TENSOR || value.type != type->type())
-      return fail(std::string("is ") + graphTypeName(value.type) + ", must be " +
-                  graphTypeName(type->type()));
-    int64_t count = 1;
-    for (int64_t dim : value.dims)
-      if (dim < 0 || __builtin_mul_overflow(count, dim, &count))
-        return fail("has the impossible shape " + shapeText(value.dims));
-    if (static_cast<uint64_t>(count) * graphElementBytes(value.type) != value.data.size())
-      return fail("has " + std::to_string(value.data.size()) + " bytes for the shape " +
-                  shapeText(value.dims));
+    if (isSequence && value.kind != LLMRT_SEQUENCE)
+      return fail("is not a sequence");
+    for (const GraphValue &item : value.items)
+      if (Status status = checkTensor(item, type->type()); !status)
+        return fail(status.message());
+    if (isSequence)
+      continue;
+    if (Status status = checkTensor(value, type->type()); !status)
+      return fail(status.message());
+    if (isOptional)
+      continue;
     if (!type->has_rank())
       continue;
     if (value.dims.size() != type->dims()->size())

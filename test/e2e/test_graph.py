@@ -1,0 +1,120 @@
+"""Graphs that are no decoders: `llmc compile` makes a plan with the entry main, `llmc run --input` runs it."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from conftest import llmc
+from onnx import TensorProto, helper
+
+
+def fails(*arguments):
+    """The message of a command that fails."""
+    result = llmc(*arguments, check=False)
+    assert result.returncode == 1 and not result.stdout, result
+    return result.stderr
+
+
+def compile_graph(folder, nodes, inputs, outputs, initializers=(), name="g"):
+    graph = helper.make_graph(list(nodes), name, list(inputs), list(outputs), list(initializers))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, folder / f"{name}.onnx")
+    plan = folder / f"{name}.plan"
+    llmc("compile", folder / f"{name}.onnx", "-o", plan, "-O0")
+    return plan
+
+
+def give(folder, **arrays):
+    """--input arguments for arrays, saved to the folder."""
+    arguments = []
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+        arguments += ["--input", f"{name}={folder / name}.npy"]
+    return arguments
+
+
+def value(name, dims, type=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, type, dims)
+
+
+@pytest.fixture(scope="module")
+def gather(tmp_path_factory):
+    """y = softmax(x[indices] @ w), w a constant."""
+    folder = tmp_path_factory.mktemp("gather")
+    w = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    nodes = [helper.make_node("Gather", ["x", "i"], ["rows"], name="pick"),
+             helper.make_node("MatMul", ["rows", "w"], ["z"], name="times"),
+             helper.make_node("Softmax", ["z"], ["y"], name="soft", axis=-1)]
+    plan = compile_graph(folder, nodes, [value("x", ["n", 4]), value("i", ["k"], TensorProto.INT64)],
+                         [value("y", ["k", 3])], [onnx.numpy_helper.from_array(w, "w")])
+    return plan, w
+
+
+def test_runs_any_shape(gather, tmp_path):
+    plan, w = gather
+    for n, k in ((5, 3), (1, 7), (2, 0)):
+        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        i = (np.arange(k) % n).astype(np.int64)
+        out = json.loads(llmc("run", plan, *give(tmp_path, x=x, i=i), "--output-dir", tmp_path / "out", "--json").stdout)
+        assert out["outputs"]["y"] == {"type": "float32", "shape": [k, 3]}
+        e = np.exp(x[i] @ w)
+        np.testing.assert_allclose(np.load(tmp_path / "out/y.npy"), e / e.sum(-1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("change, words", [
+    (dict(i=None), ["input 'i' is missing", "x float32[n, 4]", "i int64[k]"]),
+    (dict(extra=np.zeros(2, np.float32)), ["no input 'extra'"]),
+    (dict(x=np.zeros((2, 4), np.float64)), ["input 'x' is float64, must be float32"]),
+    (dict(x=np.zeros((2, 4, 1), np.float32)), ["input 'x' has the shape [2, 4, 1], must be [n, 4]"]),
+    (dict(x=np.zeros((2, 5), np.float32)), ["input 'x' has the shape [2, 5], must be [n, 4]"]),
+    (dict(i=np.array([7])), ["node 'pick'", "index 7 is out of range for a dimension of 2"]),
+    (dict(i=np.array([-3])), ["index -3 is out of range"]),
+])
+def test_wrong_input(gather, tmp_path, change, words):
+    arrays = dict(x=np.zeros((2, 4), np.float32), i=np.array([0, 1]))
+    arrays.update(change)
+    message = fails("run", gather[0], *give(tmp_path, **{k: v for k, v in arrays.items() if v is not None}))
+    for word in words:
+        assert word in message
+
+
+def test_one_size_a_symbol(tmp_path):
+    plan = compile_graph(tmp_path, [helper.make_node("Add", ["a", "b"], ["y"])],
+                         [value("a", ["n"]), value("b", ["n"])], [value("y", ["n"])])
+    message = fails("run", plan, *give(tmp_path, a=np.zeros(2, np.float32), b=np.zeros(3, np.float32)))
+    assert "where n is 3; input 'a' has it as 2" in message
+
+
+def test_loop_and_branch(tmp_path):
+    """The sum of 0, 1, ... below n, halved where it is above 10."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["sum", "i"], ["next"]), helper.make_node("Identity", ["going"], ["on"])], "body",
+        [value("i", [], TensorProto.INT64), value("going", [], TensorProto.BOOL), value("sum", [], TensorProto.INT64)],
+        [value("on", [], TensorProto.BOOL), value("next", [], TensorProto.INT64)])
+    halve = helper.make_graph([helper.make_node("Div", ["sum", "two"], ["h"])], "halve", [],
+                              [value("h", [], TensorProto.INT64)])
+    keep = helper.make_graph([helper.make_node("Identity", ["sum"], ["k"])], "keep", [],
+                             [value("k", [], TensorProto.INT64)])
+    zero, two, ten = (onnx.numpy_helper.from_array(np.array(v), name) for v, name in ((0, "zero"), (2, "two"), (10, "ten")))
+    nodes = [helper.make_node("Loop", ["n", "", "zero"], ["sum"], body=body),
+             helper.make_node("Greater", ["sum", "ten"], ["large"]),
+             helper.make_node("If", ["large"], ["y"], then_branch=halve, else_branch=keep)]
+    plan = compile_graph(tmp_path, nodes, [value("n", [], TensorProto.INT64)],
+                         [value("y", [], TensorProto.INT64)], [zero, two, ten])
+    for n in (0, 4, 9):
+        llmc("run", plan, *give(tmp_path, n=np.array(n)), "--output-dir", tmp_path / "out")
+        total = n * (n - 1) // 2
+        assert np.load(tmp_path / "out/y.npy") == (total // 2 if total > 10 else total)
+
+
+def test_inspect(gather):
+    seen = json.loads(llmc("inspect", gather[0], "--json").stdout)
+    assert seen["entry"] == "main"
+    assert seen["inputs"][0] == {"name": "x", "kind": "tensor", "type": "float32", "shape": ["n", 4]}
+    assert "input   i  int64[k]" in llmc("inspect", gather[0]).stdout
+    assert "ok" in llmc("verify", gather[0]).stdout
+
+
+def test_text_is_refused(gather):
+    assert "takes tensors" in fails("run", gather[0], "-p", "hello")
