@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,17 +24,31 @@ struct ChatMessage {
   std::string role, content;
 };
 
+/// What a chat template is given, in the form of OpenAI's and Hugging Face's APIs.
+struct Conversation {
+  nlohmann::ordered_json messages;  ///< objects with a role and a content, tool calls, ...
+  nlohmann::ordered_json tools;     ///< function schemas, or null
+  nlohmann::ordered_json documents; ///< or null
+  nlohmann::ordered_json extra;     ///< more variables of the template (`enable_thinking`), or null
+  /// The prompt ends with the header of an assistant's answer; by default if the last message is
+  /// not the assistant's.
+  std::optional<bool> addGenerationPrompt;
+};
+
 class ChatEncoder {
 public:
-  using Render = std::function<Result<std::string>(const std::vector<ChatMessage> &)>;
+  using Render = std::function<Result<std::string>(const Conversation &)>;
 
   explicit ChatEncoder(std::shared_ptr<const Tokenizer> tokenizer);
 
-  /// Renders \p messages with \p render and encodes the result; nothing is put around it.
-  Result<std::vector<int32_t>> encode(std::vector<ChatMessage> messages,
-                                      const Render &render) const;
+  /// Renders \p conversation with \p render and encodes the result; nothing is put around it. All
+  /// its texts and names are data.
+  Result<std::vector<int32_t>> encode(Conversation conversation, const Render &render) const;
 
 private:
+  struct Hidden;
+  void hide(std::string &text, Hidden &hidden) const;
+  void hide(nlohmann::ordered_json &value, Hidden &hidden) const;
   /// The length of the longest control token spelled at \p at of \p text, or 0.
   size_t controlTokenAt(std::string_view text, size_t at) const;
 

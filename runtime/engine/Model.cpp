@@ -56,36 +56,52 @@ Result<std::vector<int32_t>> Model::encodePrompt(std::string_view text) const {
   return ids;
 }
 
-Result<std::string> Model::applyChatTemplate(const std::vector<ChatMessage> &messages,
-                                             bool addGenerationPrompt) const {
-  const fbs::Text &text = *plan_->head().text();
-  ChatTemplate *made = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    if (!hasChatTemplate())
-      return invalidArgument(plan_->name() +
-                             ": the model has no chat template; use a plain prompt");
-    if (!template_)
-      template_.emplace(ChatTemplate::parse(text.chat_template()->str()));
-    if (!*template_)
-      return template_->status().withContext(plan_->name() + ": chat template");
-    made = &**template_;
-  }
-  auto list = nlohmann::ordered_json::array();
+namespace {
+
+Conversation conversationOf(const std::vector<ChatMessage> &messages, bool addGenerationPrompt) {
+  Conversation conversation;
+  conversation.messages = nlohmann::ordered_json::array();
   for (const ChatMessage &message : messages)
-    list.push_back({{"role", message.role}, {"content", message.content}});
+    conversation.messages.push_back({{"role", message.role}, {"content", message.content}});
+  conversation.addGenerationPrompt = addGenerationPrompt;
+  return conversation;
+}
+
+} // namespace
+
+Result<ChatTemplate> Model::chatTemplate() const {
+  std::lock_guard lock(mutex_);
+  if (!hasChatTemplate())
+    return invalidArgument(plan_->name() + ": the model has no chat template; use a plain prompt");
+  if (!template_)
+    template_.emplace(ChatTemplate::parse(plan_->head().text()->chat_template()->str()));
+  if (!*template_)
+    return template_->status().withContext(plan_->name() + ": chat template");
+  return *template_;
+}
+
+Result<std::string> Model::applyChatTemplate(const Conversation &conversation) const {
+  LLMRT_ASSIGN_OR_RETURN(ChatTemplate made, chatTemplate());
+  const fbs::Text &text = *plan_->head().text();
   ApplyOptions options;
-  options.addGenerationPrompt = addGenerationPrompt;
+  options.addGenerationPrompt = conversation.addGenerationPrompt;
+  options.tools = conversation.tools;
+  options.documents = conversation.documents;
+  options.extra = conversation.extra;
   options.bosToken = text.bos_token()->str();
   options.eosToken = text.eos_token()->str();
-  Result<std::string> rendered = llmrt::applyChatTemplate(*made, list, options);
+  Result<std::string> rendered = llmrt::applyChatTemplate(made, conversation.messages, options);
   if (!rendered)
     return rendered.status().withContext("chat template");
   return rendered;
 }
 
-Result<std::vector<int32_t>> Model::encodeChat(std::vector<ChatMessage> messages,
-                                               bool addGenerationPrompt) const {
+Result<std::string> Model::applyChatTemplate(const std::vector<ChatMessage> &messages,
+                                             bool addGenerationPrompt) const {
+  return applyChatTemplate(conversationOf(messages, addGenerationPrompt));
+}
+
+Result<std::vector<int32_t>> Model::encodeChat(Conversation conversation) const {
   LLMRT_ASSIGN_OR_RETURN(auto tokenizer, this->tokenizer());
   const ChatEncoder *encoder = nullptr;
   {
@@ -94,9 +110,13 @@ Result<std::vector<int32_t>> Model::encodeChat(std::vector<ChatMessage> messages
       chatEncoder_.emplace(tokenizer);
     encoder = &*chatEncoder_;
   }
-  return encoder->encode(std::move(messages), [&](const std::vector<ChatMessage> &list) {
-    return applyChatTemplate(list, addGenerationPrompt);
-  });
+  return encoder->encode(std::move(conversation),
+                         [&](const Conversation &c) { return applyChatTemplate(c); });
+}
+
+Result<std::vector<int32_t>> Model::encodeChat(const std::vector<ChatMessage> &messages,
+                                               bool addGenerationPrompt) const {
+  return encodeChat(conversationOf(messages, addGenerationPrompt));
 }
 
 Result<std::vector<int32_t>> Model::endIds() const {

@@ -42,12 +42,16 @@ public:
   Result<std::vector<int32_t>> encodePrompt(std::string_view text) const;
   /// The conversation as the model's own template writes it: for people to read, or for callers
   /// that encode it themselves. \p addGenerationPrompt begins the assistant's answer.
+  Result<std::string> applyChatTemplate(const Conversation &conversation) const;
   Result<std::string> applyChatTemplate(const std::vector<ChatMessage> &messages,
                                         bool addGenerationPrompt) const;
   /// The conversation as token ids: the template's control tokens become tokens, those spelled in
   /// messages stay text.
-  Result<std::vector<int32_t>> encodeChat(std::vector<ChatMessage> messages,
+  Result<std::vector<int32_t>> encodeChat(Conversation conversation) const;
+  Result<std::vector<int32_t>> encodeChat(const std::vector<ChatMessage> &messages,
                                           bool addGenerationPrompt) const;
+  /// The template itself: what it takes (tools, content parts).
+  Result<ChatTemplate> chatTemplate() const;
 
   /// Tokens that end an answer: the plan's, and the tokenizer's end token.
   Result<std::vector<int32_t>> endIds() const;
