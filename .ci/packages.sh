@@ -3,9 +3,10 @@ build_packages=(
   clang-22 lld-22 liblld-22-dev llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   cmake ninja-build ccache pkg-config git xz-utils
   libflatbuffers-dev flatbuffers-compiler nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev libssl-dev
+  libboost1.81-dev prometheus-cpp-dev libyaml-cpp-dev
   python3 python3-pip python3-venv
 )
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libclang-rt-22-dev)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libclang-rt-22-dev chromium-headless-shell openssl)
 
 say() { printf '\033[1m%s\033[0m\n' "$*" | if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then cat; else sed 's/\x1b\[[0-9;]*m//g'; fi; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }

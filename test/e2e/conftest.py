@@ -54,6 +54,13 @@ def tiny():
 
 
 @pytest.fixture(scope="session")
+def plan_with_chat(tiny, tmp_path_factory):
+    """The tiny llama with a chat template, for servers."""
+    import servers
+    return servers.chat_plan(tiny, tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="session")
 def tiny_plan(tiny, tmp_path_factory):
     """The tiny llama with int8 weights: small, and with everything that a quantized plan has."""
     return compile_model(tiny / "llama", tmp_path_factory.mktemp("plan") / "tiny.plan", "--int8")

@@ -2,6 +2,8 @@
 
 #include "runtime/engine/SelfTest.h"
 #include "tools/common/Bench.h"
+#include "tools/common/BenchServe.h"
+#include "tools/common/Config.h"
 #include "tools/common/Eval.h"
 #include "tools/common/Explain.h"
 #include "tools/common/HelpFormatter.h"
@@ -39,6 +41,8 @@ std::shared_ptr<std::string> addPlan(CLI::App &command, const char *what) {
   return path;
 }
 
+} // namespace
+
 void addMachineFlags(CLI::App &command, unsigned &threads) {
   command
       .add_option("-t,--threads", threads,
@@ -46,15 +50,6 @@ void addMachineFlags(CLI::App &command, unsigned &threads) {
                   "OMP_NUM_THREADS allow")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
-      ->group("Machine");
-}
-
-void addDeviceFlag(CLI::App &command, std::string &device) {
-  command
-      .add_option("--device", device,
-                  "cpu, cuda, or cuda:N among the GPUs that CUDA_VISIBLE_DEVICES leaves; default: "
-                  "what the plan's code is for, a GPU rather than the CPU")
-      ->type_name("DEVICE")
       ->group("Machine");
 }
 
@@ -73,6 +68,8 @@ void addStepFlags(CLI::App &command, int64_t &batchedTokens, int64_t &blockSize)
       ->group("Machine");
 }
 
+namespace {
+
 /// Runs the test of a plan that was verified.
 int selfTestMain(const std::string &path, std::ostream &out, std::ostream &err) {
   auto plan = llmrt::Plan::open(path);
@@ -88,6 +85,15 @@ int selfTestMain(const std::string &path, std::ostream &out, std::ostream &err) 
 }
 
 } // namespace
+
+void addDeviceFlag(CLI::App &command, std::string &device) {
+  command
+      .add_option("--device", device,
+                  "cpu, cuda, or cuda:N among the GPUs that CUDA_VISIBLE_DEVICES leaves; default: "
+                  "what the plan's code is for, a GPU rather than the CPU")
+      ->type_name("DEVICE")
+      ->group("Machine");
+}
 
 PlanResolver plansOnly() {
   return [](const std::string &path) -> llmrt::Result<std::string> { return path; };
@@ -195,13 +201,66 @@ CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status) {
   return run;
 }
 
+static void addLoadFlags(CLI::App &bench, BenchServeOptions &o) {
+  bench
+      .add_option("--serve", o.url,
+                  "load on a server with OpenAI's API instead: streams of /v1/completions")
+      ->type_name("URL")
+      ->group("Load on a server");
+  bench.add_option("--api-key", o.apiKey, "the server's key")
+      ->type_name("KEY")
+      ->group("Load on a server");
+  bench.add_option("--model", o.model, "the name that requests give; default: none")
+      ->type_name("NAME")
+      ->group("Load on a server");
+  bench.add_option("--num-prompts", o.requests, "requests of each test")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Load on a server");
+  bench
+      .add_option("--concurrency,--max-concurrency", o.concurrency,
+                  "clients at a time, a test each; default 1,8")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N,...")
+      ->group("Load on a server");
+  bench
+      .add_option("--request-rate", o.rates,
+                  "requests a second at random times (Poisson), a test each")
+      ->delimiter(',')
+      ->check(CLI::Range(0.001, 1e5))
+      ->type_name("R,...")
+      ->group("Load on a server");
+  bench.add_option("--input-len", o.promptLength, "words of a prompt, drawn from LOW:HIGH")
+      ->type_name("N|LOW:HIGH")
+      ->capture_default_str()
+      ->group("Load on a server");
+  bench.add_option("--output-len", o.outputLength, "tokens of an answer, drawn from LOW:HIGH")
+      ->type_name("N|LOW:HIGH")
+      ->capture_default_str()
+      ->group("Load on a server");
+  bench.add_option("--seed", o.seed, "of prompts, lengths and times")
+      ->type_name("S")
+      ->capture_default_str()
+      ->group("Load on a server");
+  bench.add_option("--timeout", o.timeout, "for a request")
+      ->check(CLI::Range(1, 86400))
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->group("Load on a server");
+}
+
 CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
   CLI::App *bench = app.add_subcommand("bench", "measure a plan's speed");
   bench->footer(
       "Greedy decoding, end tokens ignored, a new pseudo-random prompt for every call.\n\n"
-      "  bench m.plan -p 128,512 -n 64 --depth 128 -b 4,8 -t 2");
-  auto path = addPlan(*bench, "the model, compiled");
+      "  bench m.plan -p 128,512 -n 64 --depth 128 -b 4,8 -t 2\n"
+      "  bench --serve http://127.0.0.1:8000 --concurrency 1,8 --input-len 64:256 --output-len 64");
+  auto path = std::make_shared<std::string>();
+  bench->add_option("plan", *path, "the model, compiled; not with --serve")->type_name("PLAN");
   auto o = std::make_shared<BenchOptions>();
+  auto load = std::make_shared<BenchServeOptions>();
   auto tokens = CLI::Range(int64_t(1), int64_t(1) << 30);
   bench->add_option("-p,--n-prompt", o->prompts, "tokens of the prompts to prefill, a test each")
       ->delimiter(',')
@@ -240,8 +299,23 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
       ->group("Machine");
   bench->add_flag("--json", o->json, "print a JSON object: prefill<N>, decode, batch<B>, load_s")
       ->group("Output");
-  whenCalled(*bench, path, std::move(resolve), status,
-             [o](const std::string &plan) { return benchMain(plan, *o, std::cout, std::cerr); });
+  addLoadFlags(*bench, *load);
+  bench->callback([=, resolve = std::move(resolve), &status] {
+    if (path->empty() == load->url.empty()) {
+      std::cerr << "error: give a plan, or --serve URL\nSee bench --help." << std::endl;
+      status = 2;
+      return;
+    }
+    load->json = o->json;
+    if (!load->url.empty()) {
+      status = benchServeMain(*load, std::cout, std::cerr);
+      return;
+    }
+    llmrt::Result<std::string> plan = resolve(*path);
+    if (!plan)
+      std::cerr << "error: " << plan.status().message() << std::endl;
+    status = plan ? benchMain(*plan, *o, std::cout, std::cerr) : 1;
+  });
   return bench;
 }
 
@@ -364,14 +438,12 @@ CLI::App *addVerifyCommand(CLI::App &app, int &status) {
 }
 
 void readFlagsFromEnvironment(CLI::App &command) {
+  command.add_option("--config", "a YAML file of flags and their values: max-num-seqs: 8")
+      ->type_name("FILE.yaml");
   for (CLI::Option *option : command.get_options()) {
     if (option->get_lnames().empty() || option->get_lnames()[0] == "help")
       continue;
-    std::string name = "LLMC_ARG_" + option->get_lnames()[0];
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
-      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
-    });
-    option->envname(name);
+    option->envname(environmentName(option->get_lnames()[0]));
   }
 }
 
@@ -383,7 +455,13 @@ int runTool(CLI::App &app, int argc, char **argv, int &status) {
     app.formatter(formatter);
     for (CLI::App *command : app.get_subcommands([](CLI::App *) { return true; }))
       command->formatter(formatter);
-    app.parse(argc, argv);
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (llmrt::Status read = addConfiguredFlags(app, arguments); !read) {
+      std::cerr << "error: " << read.message() << std::endl;
+      return 2;
+    }
+    std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
+    app.parse(std::move(arguments));
     return status;
   } catch (const CLI::Success &help) { // --help, --version
     return app.exit(help);

@@ -23,6 +23,13 @@ using PlanResolver = std::function<llmrt::Result<std::string>(const std::string 
 /// The path itself.
 PlanResolver plansOnly();
 
+/// --threads.
+void addMachineFlags(CLI::App &command, unsigned &threads);
+/// --device.
+void addDeviceFlag(CLI::App &command, std::string &device);
+/// --max-num-batched-tokens, --block-size.
+void addStepFlags(CLI::App &command, int64_t &batchedTokens, int64_t &blockSize);
+
 /// Each adds one subcommand, which stores its exit status in \p status when it was called.
 CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status);
 CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status);
@@ -31,8 +38,8 @@ CLI::App *addExplainCommand(CLI::App &app, PlanResolver resolve, int &status);
 CLI::App *addInspectCommand(CLI::App &app, PlanResolver resolve, int &status);
 CLI::App *addVerifyCommand(CLI::App &app, int &status);
 
-/// Lets LLMC_ARG_<FLAG> set every long flag of \p command that has a value and isn't on the command
-/// line: LLMC_ARG_MAX_NUM_BATCHED_TOKENS for --max-num-batched-tokens.
+/// Lets LLMC_ARG_<FLAG> set every long flag of \p command that isn't on the command line:
+/// LLMC_ARG_MAX_NUM_BATCHED_TOKENS for --max-num-batched-tokens. Adds --config (Config.h).
 void readFlagsFromEnvironment(CLI::App &command);
 
 /// Parses and runs. Returns the process's exit status: \p status of the subcommand, 0 for help, 2

@@ -46,8 +46,9 @@ public:
     if (footer.empty())
       return "";
     return "\n" + footer +
-           "\n\nEvery flag can be set by LLMC_ARG_<FLAG>, as LLMC_ARG_THREADS=2; the command line "
-           "wins.\n";
+           "\n\nEvery flag can be set by LLMC_ARG_<FLAG>, as LLMC_ARG_THREADS=2, and by the file of "
+           "--config, as threads: 2.\nThe command line wins over the environment, the environment "
+           "over the file.\n";
   }
 };
 

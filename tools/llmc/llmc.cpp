@@ -1,6 +1,7 @@
 // llmc: compiles language models to plans, and runs, measures and inspects them.
 #include "tools/common/Commands.h"
 #include "tools/common/Completion.h"
+#include "tools/common/Serve.h"
 #include "tools/llmc/CompileCommand.h"
 #include "tools/llmc/LoadCompiler.h"
 
@@ -31,9 +32,10 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", LLMC_VERSION);
   app.require_subcommand(1);
   int status = 0;
-  ModelFlags run, bench, inspect;
+  ModelFlags run, serve, bench, inspect;
   for (CLI::App *command :
        {addCompileCommand(app, status), run.on(addRunCommand(app, run.resolver(), status)),
+        serve.on(addServeCommand(app, serve.resolver(), status)),
         bench.on(addBenchCommand(app, bench.resolver(), status)),
         addEvalCommand(app, plansOnly(), status), addExplainCommand(app, plansOnly(), status),
         inspect.on(addInspectCommand(app, inspect.resolver(), status)),

@@ -1,6 +1,7 @@
 // llmrt: runs, measures and inspects plans on hosts without the compiler.
 #include "tools/common/Commands.h"
 #include "tools/common/Completion.h"
+#include "tools/common/Serve.h"
 
 #include <llmrt/llmrt.h>
 
@@ -13,9 +14,10 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   int status = 0;
   for (CLI::App *command :
-       {addRunCommand(app, plansOnly(), status), addBenchCommand(app, plansOnly(), status),
-        addEvalCommand(app, plansOnly(), status), addExplainCommand(app, plansOnly(), status),
-        addInspectCommand(app, plansOnly(), status), addVerifyCommand(app, status)})
+       {addRunCommand(app, plansOnly(), status), addServeCommand(app, plansOnly(), status),
+        addBenchCommand(app, plansOnly(), status), addEvalCommand(app, plansOnly(), status),
+        addExplainCommand(app, plansOnly(), status), addInspectCommand(app, plansOnly(), status),
+        addVerifyCommand(app, status)})
     readFlagsFromEnvironment(*command);
   addCompletionCommand(app, status);
   return runTool(app, argc, argv, status);
