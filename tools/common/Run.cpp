@@ -97,7 +97,7 @@ Result<std::vector<int32_t>> promptOf(const Model &model, const RunOptions &opti
   if (options.system)
     messages.push_back({"system", *options.system});
   messages.push_back({"user", *options.prompt});
-  return model.encodeChat(std::move(messages), true);
+  return model.encodeChat(messages, true);
 }
 
 SamplingParams samplingOf(const Model &model, const RunOptions &options) {
