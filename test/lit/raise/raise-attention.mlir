@@ -77,9 +77,9 @@ func.func @main(%q: !q, %k: tensor<1x2x4x3xf32>, %v: !q) -> !q {
 
 // Bloom: products of [batch * heads, ...], a position bias that is added before they are unfolded, a mask after.
 // CHECK-LABEL: func.func @main
-// CHECK-DAG: %[[Q:.*]] = graph.reshape %arg0
-// CHECK-DAG: %[[B:.*]] = graph.reshape %arg3
-// CHECK: %[[MASK:.*]] = graph.binary add
+// CHECK: %[[B:.*]] = graph.reshape %arg3
+// CHECK-NEXT: %[[MASK:.*]] = graph.binary add %arg4, %[[B]]
+// CHECK: %[[Q:.*]] = graph.reshape %arg0
 // CHECK: %[[A:.*]] = graph.attention %[[Q]], %{{.*}}, %{{.*}} mask %[[MASK]] {{.*}}scale = 5.000000e-01 : f32
 // CHECK: %[[Y:.*]] = graph.reshape %[[A]]
 // CHECK: return %[[Y]]
