@@ -21,7 +21,8 @@ struct ElementwiseOp {
   enum { None, Add, Mul } second;
   bool isScale = false, isSoftcap = false;
 };
-using kernel::kGelu, kernel::kGeluTanh, kernel::kNone, kernel::kRelu, kernel::kSilu;
+using kernel::kActivationSigmoid, kernel::kGelu, kernel::kGeluTanh, kernel::kNone, kernel::kRelu,
+    kernel::kSilu;
 constexpr ElementwiseOp kOps[] = {
     {"add", kNone, ElementwiseOp::Add},
     {"mul", kNone, ElementwiseOp::Mul},
@@ -31,10 +32,12 @@ constexpr ElementwiseOp kOps[] = {
     {"silu", kSilu, ElementwiseOp::None},
     {"gelu", kGelu, ElementwiseOp::None},
     {"gelu_tanh", kGeluTanh, ElementwiseOp::None},
+    {"sigmoid", kActivationSigmoid, ElementwiseOp::None},
     {"relu_mul", kRelu, ElementwiseOp::Mul},
     {"silu_mul", kSilu, ElementwiseOp::Mul},
     {"gelu_mul", kGelu, ElementwiseOp::Mul},
     {"gelu_tanh_mul", kGeluTanh, ElementwiseOp::Mul},
+    {"sigmoid_mul", kActivationSigmoid, ElementwiseOp::Mul},
 };
 
 const ElementwiseOp *findOp(StringRef name) {

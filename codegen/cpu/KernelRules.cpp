@@ -8,6 +8,7 @@
 #include "codegen/cpu/MicrokernelBitcode.h"
 #include "codegen/cpu/kernels/Format.h"
 #include "codegen/cpu/kernels/Scratch.h"
+#include "runtime/device/cpu/KernelAbi.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -70,6 +71,19 @@ private:
   bool failed = false;
 };
 
+void checkIntegerInputs(Checker &c) {
+  if (!c.get("x_int8"))
+    return;
+  c.require(c.get("w_packing") == kN16K4, "int8 activations need weights in N16K4 (w_packing 2)");
+  c.rowGroup();
+  const int64_t group = c.get("group"), unit = c.get("w_element") == kI4 ? 8 : 4;
+  c.require(group > 0 && group % unit == 0 && c.get("w_group") % group == 0,
+            "group (of x) must be a multiple of " + llvm::Twine(unit) + " that divides w_group " +
+                llvm::Twine(c.get("w_group")));
+  // 128 * 127 a product: above this an int32 sum could wrap.
+  c.require(group <= 65536, "group may be at most 65536");
+}
+
 void checkGemm(Checker &c) {
   c.positive("k");
   c.positive("n");
@@ -78,17 +92,8 @@ void checkGemm(Checker &c) {
   c.require(c.get("w_packing") != kRows, "w_packing 0 (rows) is for embed only");
   for (llvm::StringRef name : {"x_int8", "rows", "bias", "residual", "glu"})
     c.flag(name);
-  c.range("activation", kNone, kRelu);
-  if (c.get("x_int8")) {
-    c.require(c.get("w_packing") == kN16K4, "int8 activations need weights in N16K4 (w_packing 2)");
-    c.rowGroup();
-    const int64_t group = c.get("group"), unit = c.get("w_element") == kI4 ? 8 : 4;
-    c.require(group > 0 && group % unit == 0 && c.get("w_group") % group == 0,
-              "group (of x) must be a multiple of " + llvm::Twine(unit) + " that divides w_group " +
-                  llvm::Twine(c.get("w_group")));
-    // 128 * 127 a product: above this an int32 sum could wrap.
-    c.require(group <= 65536, "group may be at most 65536");
-  }
+  c.range("activation", kNone, kActivationSigmoid);
+  checkIntegerInputs(c);
   if (c.get("glu")) {
     c.require(c.get("n") % 2 == 0, "glu needs an even n: gate and up rows");
     c.require(c.get("task_tiles") % 2 == 0, "glu needs an even task_tiles");
@@ -104,6 +109,60 @@ void checkAttention(Checker &c) {
   c.range("kv_element", kF32, kI8);
   c.range("window", 0, INT32_MAX);
   c.flag("alibi");
+  c.flag("sinks");
+  c.flag("latent");
+  c.require(!c.get("latent") || c.get("kv_element") != kI8, "a latent cache holds no int8");
+  c.require(!c.get("latent") ||
+                (c.get("kv_heads") == 1 && c.get("value_size") <= c.get("key_size")),
+            "a latent cache has one head, and values that are part of its keys");
+  c.range("head_tasks", 0, INT32_MAX);
+  const int64_t parts = c.get("head_tasks") ? c.get("head_tasks") : 1;
+  c.require(c.get("kv_heads") > 0 && c.get("heads") / c.get("kv_heads") % parts == 0,
+            "head_tasks must divide the query heads of a KV head");
+}
+
+void checkGroupedGemm(Checker &c) {
+  for (llvm::StringRef name : {"k", "n", "groups", "slots", "task_tiles"})
+    c.positive(name);
+  c.weight();
+  c.require(c.get("w_packing") != kRows, "w_packing 0 (rows) is for embed only");
+  for (llvm::StringRef name : {"x_int8", "rows", "bias", "glu", "chosen"})
+    c.flag(name);
+  c.range("activation", kNone, kActivationSigmoid);
+  checkIntegerInputs(c);
+  c.range("x_stride", 0, INT32_MAX);
+  c.require(c.get("x_stride") == 0 || c.get("x_stride") >= c.get("k"),
+            "x_stride must be 0 or at least k");
+  c.require(!c.get("x_int8") || c.get("x_stride") == 0 || c.get("x_stride") == c.get("k"),
+            "int8 rows follow each other: x_stride must be 0 or k");
+  c.require(c.get("chosen") || c.get("groups") == c.get("slots"),
+            "without chosen there is a matrix for each slot");
+  if (c.get("glu")) {
+    c.require(c.get("n") % 2 == 0, "glu needs an even n: gate and up rows");
+    c.require(c.get("task_tiles") % 2 == 0, "glu needs an even task_tiles");
+  }
+}
+
+void checkRoute(Checker &c) {
+  c.positive("experts");
+  c.range("chosen", 1, c.get("experts"));
+  c.range("scoring", 0, 2);
+  for (llvm::StringRef name : {"normalize", "correction", "group_best_two", "rows"})
+    c.flag(name);
+  c.range("groups", 0, c.get("experts"));
+  if (c.get("groups") > 0) {
+    c.require(c.get("experts") % c.get("groups") == 0, "groups must divide experts");
+    c.range("top_groups", 1, c.get("groups"));
+  }
+}
+
+void checkLatentAppend(Checker &c) {
+  for (llvm::StringRef name : {"heads", "latent", "rotary", "stride"})
+    c.positive(name);
+  c.require(c.get("rotary") % 2 == 0, "rotary must be even");
+  c.range("rotary", 2, c.get("stride"));
+  c.flag("interleaved");
+  c.range("kv_element", kF32, kBF16);
 }
 
 void checkRopeAppend(Checker &c) {
@@ -129,6 +188,18 @@ void checkKind(Checker &c, llvm::StringRef kind) {
     return checkGemm(c);
   if (kind == "attention")
     return checkAttention(c);
+  if (kind == "grouped_gemm")
+    return checkGroupedGemm(c);
+  if (kind == "route")
+    return checkRoute(c);
+  if (kind == "latent_append")
+    return checkLatentAppend(c);
+  if (kind == "combine") {
+    c.positive("d");
+    c.positive("slots");
+    c.flag("rows");
+    return c.flag("residual");
+  }
   if (kind == "rope_append")
     return checkRopeAppend(c);
   if (kind == "norm")
@@ -149,6 +220,7 @@ void checkKind(Checker &c, llvm::StringRef kind) {
   if (kind == "quantize") {
     c.positive("k");
     c.flag("rows");
+    c.range("slots", 0, INT32_MAX);
     return c.rowGroup();
   }
   if (kind == "elementwise")
@@ -206,9 +278,20 @@ llvm::LogicalResult llmc::verifyKernelSpec(mlir::Location loc, const KernelSpec 
 uint64_t llmc::kernelScratchBytes(const KernelSpec &spec) {
   KernelConstants c(spec);
   if (spec.kind == "attention")
-    return 4 * AttentionScratch(c.integer("query_tile"), c.integer("heads") / c.integer("kv_heads"),
+    return 4 * AttentionScratch(c.integer("query_tile"),
+                                c.integer("heads") / c.integer("kv_heads") /
+                                    std::max<int64_t>(1, c.integer("head_tasks")),
                                 c.integer("key_size"), c.integer("value_size"))
                    .end;
+  if (spec.kind == "latent_append")
+    return 4 * latentAppendScratch(c.integer("rotary"));
+  if (spec.kind == "route")
+    return 4 * routeScratch(c.integer("experts"), c.integer("groups"));
+  if (spec.kind == "grouped_gemm") {
+    const int64_t k = c.integer("k"), group = c.integer("group");
+    return groupedGemmScratch(c.integer("x_int8") ? LLMRT_Q8_ROW_BYTES(roundUp(k, group), group)
+                                                  : 4 * k);
+  }
   if (spec.kind == "rope_append")
     return 4 * ropeAppendScratch(c.integer("head_size"), c.integer("value_size"));
   return 0;

@@ -116,7 +116,7 @@ void attention(const AttentionShape &s, const float *q, const float *k, const fl
       const uint64_t kv = h / group;
       const uint64_t first = s.window && t + 1 > s.window ? t + 1 - s.window : 0;
       const float *query = q + (t * s.heads + h) * s.keySize;
-      float largest = -INFINITY;
+      float largest = s.sinks ? s.sinks[h] : -INFINITY;
       for (uint64_t j = first; j <= t; ++j) {
         const float *key = k + (j * s.kvHeads + kv) * s.keySize;
         float sum = 0;
@@ -130,7 +130,7 @@ void attention(const AttentionShape &s, const float *q, const float *k, const fl
         scores[j] = sum;
         largest = std::max(largest, sum);
       }
-      float total = 0;
+      float total = s.sinks ? exp(s.sinks[h] - largest) : 0;
       for (uint64_t j = first; j <= t; ++j)
         total += scores[j] = exp(scores[j] - largest);
       float *out = y + (t * s.heads + h) * s.valueSize;
@@ -171,9 +171,13 @@ float activate(Activation kind, float x) {
     return 0.5f * x * (1 + tanh(0.79788456f * (x + 0.044715f * x * x * x)));
   case Activation::Relu:
     return std::max(x, 0.0f);
+  case Activation::Sigmoid:
+    return 1 / (1 + exp(-x));
   }
   return x;
 }
+
+float exponential(float x) { return exp(x); }
 
 float softcap(float x, float cap) { return cap * tanh(x / cap); }
 

@@ -30,6 +30,7 @@ struct AttentionShape {
   uint64_t window;               ///< keys that a query sees; 0: all before it
   float scale, softcap;          ///< softcap 0: none
   const float *slopes = nullptr; ///< of ALiBi, [heads]; null: none
+  const float *sinks = nullptr;  ///< [heads]: scores without a value; null: none
 };
 /// Causal attention of one sequence from its start: q [tokens, heads * keySize], k and v likewise
 /// with kvHeads, y [tokens, heads * valueSize].
@@ -40,7 +41,9 @@ void attention(const AttentionShape &shape, const float *q, const float *k, cons
 void rotate(const float *x, uint64_t tokens, uint64_t heads, uint64_t headSize, const float *angles,
             uint64_t half, bool interleaved, float *y);
 
-enum class Activation { None, Silu, Gelu, GeluTanh, Relu };
+enum class Activation { None, Silu, Gelu, GeluTanh, Relu, Sigmoid };
+/// e^x with the same bits on every machine.
+float exponential(float x);
 float activate(Activation kind, float x);
 /// cap * tanh(x / cap)
 float softcap(float x, float cap);

@@ -1,9 +1,5 @@
-#include "compiler/calibrate/Calibrate.h"
+#include "compiler/calibrate/CalibrationRun.h"
 
-#include "compiler/calibrate/Arithmetic.h"
-#include "dialects/llm/LlmDialect.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <atomic>
@@ -13,83 +9,9 @@
 
 using namespace mlir;
 using namespace llmc;
+using namespace llmc::calibrate;
 using llmrt::Result;
 using llmrt::Status;
-
-namespace {
-
-/// Rows of w that one thread reads and multiplies at a time.
-constexpr uint64_t kRowsATurn = 16;
-
-/// Keys and values of the one sequence.
-struct Cache {
-  std::vector<float> keys, values;
-};
-
-class Run {
-public:
-  Run(func::FuncOp step, const CalibrationOptions &options)
-      : step(step), options(options), tokens(options.tokens) {}
-
-  Result<ColumnImportance> measure();
-
-private:
-  using Rows = std::vector<float>;
-
-  Status evaluate(Operation &op);
-  Status linear(llm::LinearOp op);
-  Status attention(llm::AttentionOp op);
-  Status embedding(llm::EmbeddingOp op);
-  Status angles(llm::RopeAnglesOp op);
-  Status gatherAngles(llm::RopeGatherOp op);
-  Status norm(llm::RmsNormOp op);
-  Status norm(llm::LayerNormOp op);
-  Status columns(llm::ColumnsOp op);
-  void record(llm::LinearOp op);
-  void releaseOperands(Operation &op);
-
-  /// All values of a small weight (a norm, a bias, frequencies).
-  Result<Rows> small(Value weight) {
-    LLMRT_ASSIGN_OR_RETURN(WeightView view, options.readable(weight));
-    Rows values(view.rowCount() * view.columnCount());
-    LLMRT_RETURN_IF_ERROR(view.readRows(0, view.rowCount(), values.data()));
-    return values;
-  }
-  const Rows &of(Value value) { return rows[value]; }
-  Rows &make(Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    uint64_t size = tokens;
-    for (int64_t extent : type.getShape().drop_front())
-      size *= extent;
-    Rows &result = rows[value];
-    result.assign(size, 0.0f);
-    return result;
-  }
-  /// result[i] = f(a[i], b[i]).
-  template <typename F> Status each(Value result, Value a, Value b, F f) {
-    Rows out(of(a).size());
-    const Rows &left = of(a), &right = of(b);
-    for (size_t i = 0; i != out.size(); ++i)
-      out[i] = f(left[i], right[i]);
-    rows[result] = std::move(out);
-    return Status::ok();
-  }
-  static calibrate::Activation kindOf(llm::Activation kind) {
-    static_assert(static_cast<int>(llm::Activation::Relu) ==
-                  static_cast<int>(calibrate::Activation::Relu));
-    return static_cast<calibrate::Activation>(kind);
-  }
-
-  func::FuncOp step;
-  const CalibrationOptions &options;
-  uint64_t tokens;
-  llvm::DenseMap<Value, Rows> rows;
-  llvm::DenseMap<Value, std::shared_ptr<const Cache>> caches;
-  llvm::DenseMap<Value, unsigned> uses;
-  ColumnImportance importance;
-};
-
-} // namespace
 
 Status Run::embedding(llm::EmbeddingOp op) {
   LLMRT_ASSIGN_OR_RETURN(WeightView table, options.readable(op.getTable()));
@@ -123,7 +45,11 @@ void Run::record(llm::LinearOp op) {
   std::vector<float> squares(size);
   for (uint64_t i = 0; i != size; ++i)
     squares[i] = static_cast<float>(sums[i] / double(tokens));
-  SmallVector<Value> pending{op.getWeight()};
+  note(op.getWeight(), squares);
+}
+
+void Run::note(Value weight, const std::vector<float> &squares) {
+  SmallVector<Value> pending{weight};
   while (!pending.empty()) {
     Operation *source = pending.pop_back_val().getDefiningOp();
     if (auto tensor = dyn_cast<llm::WeightOp>(source))
@@ -238,6 +164,11 @@ Status Run::attention(llm::AttentionOp op) {
     LLMRT_ASSIGN_OR_RETURN(slopes, small(op.getAlibi()));
     shape.slopes = slopes.data();
   }
+  Rows sinks;
+  if (op.getSinks()) {
+    LLMRT_ASSIGN_OR_RETURN(sinks, small(op.getSinks()));
+    shape.sinks = sinks.data();
+  }
   Rows &y = make(op.getResult());
   calibrate::attention(shape, of(op.getQuery()).data(), cache.keys.data(), cache.values.data(),
                        y.data());
@@ -256,7 +187,7 @@ Status Run::columns(llm::ColumnsOp op) {
 Status Run::evaluate(Operation &op) {
   return llvm::TypeSwitch<Operation *, Status>(&op)
       .Case<llm::WeightOp, llm::WeightConstantOp, llm::WeightTransposeOp, llm::WeightConcatOp,
-            llm::WeightInterleaveOp, llm::WeightRowsOp, llm::WeightUnpermuteOp,
+            llm::WeightStackOp, llm::WeightInterleaveOp, llm::WeightRowsOp, llm::WeightUnpermuteOp,
             llm::WeightReshapeOp, llm::KvCacheOp>([](auto) { return Status::ok(); })
       .Case([&](llm::EmbeddingOp e) { return embedding(e); })
       .Case([&](llm::LinearOp l) { return linear(l); })
@@ -276,6 +207,11 @@ Status Run::evaluate(Operation &op) {
         return Status::ok();
       })
       .Case([&](llm::AttentionOp a) { return attention(a); })
+      .Case([&](llm::RouteOp r) { return route(r); })
+      .Case([&](llm::ExpertLinearOp e) { return experts(e); })
+      .Case([&](llm::CombineOp c) { return combine(c); })
+      .Case([&](llm::HeadLinearOp h) { return heads(h); })
+      .Case([&](llm::LatentAppendOp a) { return appendLatent(a); })
       .Case([&](llm::ColumnsOp c) { return columns(c); })
       .Case([&](llm::GatherRowsOp g) {
         Rows copy = of(g.getInput());
@@ -319,6 +255,7 @@ void Run::releaseOperands(Operation &op) {
   for (Value operand : op.getOperands())
     if (--uses[operand] == 0) {
       rows.erase(operand);
+      choices.erase(operand);
       caches.erase(operand);
     }
 }

@@ -156,7 +156,8 @@ static std::unique_ptr<fbs::KvT> buildKv(plan::ProgramOp program) {
     auto layer = std::make_unique<fbs::KvLayerT>();
     layer->kv_heads = static_cast<uint32_t>(t.getHeads());
     layer->key_size = static_cast<uint32_t>(t.getKeySize());
-    layer->value_size = static_cast<uint32_t>(t.getValueSize());
+    // Values that are part of the keys take no memory of their own.
+    layer->value_size = t.getLatent() ? 0 : static_cast<uint32_t>(t.getValueSize());
     layer->element = static_cast<fbs::ElementType>(t.getElement());
     layer->window = static_cast<uint32_t>(window);
     kv->bytes_per_token += static_cast<uint64_t>(t.getBytesPerToken());

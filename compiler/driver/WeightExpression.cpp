@@ -44,6 +44,12 @@ static Result<WeightView> readableSource(WeightOp op, const ModelFiles &files) {
   // The numbers of the two enums are the same (WeightEncoding.h).
   source.encoding = static_cast<WeightEncoding>(op.getEncoding());
   std::tie(source.rows, source.columns) = shapeOf(op.getResult());
+  // Matrices of experts in one tensor are one below the other: rows are those of the last dimension.
+  if (ArrayRef<int64_t> shape = tensorType(op.getResult()).getShape();
+      shape.size() > 2 && shape.back() > 0) {
+    source.rows *= source.columns / shape.back();
+    source.columns = shape.back();
+  }
   auto range = [&](size_t i) {
     return bytesOf(cast<SourceAttr>(op.getSources()[i]), files, source.name);
   };
@@ -83,6 +89,8 @@ Result<WeightView> llmc::readableWeight(Value expression, const ModelFiles &file
     return WeightView::transpose(operands[0]);
   if (isa<WeightConcatOp>(op))
     return WeightView::concat(std::move(operands));
+  if (isa<WeightStackOp>(op))
+    return WeightView::stack(std::move(operands));
   if (isa<WeightInterleaveOp>(op))
     return WeightView::interleave(operands[0], operands[1]);
   if (auto slice = dyn_cast<WeightRowsOp>(op))

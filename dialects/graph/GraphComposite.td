@@ -61,12 +61,13 @@ def Graph_AttentionOp : Graph_Op<"attention", [AttrSizedOperandSegments, AttrSiz
     present_* are returned. `nonpad_kv_seqlen` [batch] counts the valid keys of a cache held outside. `is_causal`
     lets query i see key j if j <= i + (keys - sequence) (with past). Without `scale` it is 1 / sqrt(size). `softcap` c > 0
     maps a score s to c * tanh(s / c) before the mask is added. A row that sees no key gives zeros.
-    `qk_matmul_output_mode` says which intermediate the fourth result is.
+    `qk_matmul_output_mode` says which intermediate the fourth result is. `sinks` [heads] join each row's softmax as
+    one more score, of a key without a value (written by llmc-raise-attention alone).
     llmc-raise-attention writes it for the decomposed form.
   }];
   let arguments = (ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v, Optional<Graph_Tensor>:$mask,
                        Optional<Graph_FloatTensor>:$past_key, Optional<Graph_FloatTensor>:$past_value,
-                       Optional<Graph_IndexTensor>:$nonpad_kv_seqlen,
+                       Optional<Graph_IndexTensor>:$nonpad_kv_seqlen, Optional<Graph_FloatTensor>:$sinks,
                        UnitAttr:$is_causal, OptionalAttr<F32Attr>:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
                        DefaultValuedAttr<I64Attr, "0">:$q_num_heads, DefaultValuedAttr<I64Attr, "0">:$kv_num_heads,
                        DefaultValuedAttr<I64Attr, "0">:$qk_matmul_output_mode,
@@ -74,8 +75,8 @@ def Graph_AttentionOp : Graph_Op<"attention", [AttrSizedOperandSegments, AttrSiz
   let results = (outs Graph_FloatTensor:$y, Optional<Graph_FloatTensor>:$present_key,
                       Optional<Graph_FloatTensor>:$present_value, Optional<Graph_FloatTensor>:$qk);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`mask` $mask^)? (`past` $past_key^ `,` $past_value)? (`valid` $nonpad_kv_seqlen^)? attr-dict
-    `:` functional-type(operands, results)
+    $q `,` $k `,` $v (`mask` $mask^)? (`past` $past_key^ `,` $past_value)? (`valid` $nonpad_kv_seqlen^)?
+    (`sinks` $sinks^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

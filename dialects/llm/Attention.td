@@ -60,14 +60,16 @@ def Llm_RopeAppendOp : Llm_Op<"rope_append", [Pure, AttrSizedOperandSegments, Al
   let hasVerifier = 1;
 }
 
-def Llm_AttentionOp : Llm_Op<"attention", [Pure]> {
+def Llm_AttentionOp : Llm_Op<"attention", [Pure, AttrSizedOperandSegments]> {
   let summary = "causal attention of the step's queries over a cache";
   let description = [{
     q is [T, heads * keySize], the result [T, heads * valueSize]; query head h reads KV head
     h / (heads / kvHeads). A query at position p sees the keys of its own sequence at positions
     (p - window, p], all up to p without `window`. scores = q k^T * scale, then softcap * tanh(scores /
     softcap) where given, + alibi[h] * (j - p) for key position j where slopes [heads] are given (Press et
-    al., 2022), then softmax. A query that sees no key gives zeros.
+    al., 2022), then softmax. `sinks` [heads] join each row's softmax as one more score that has no
+    value: some of the weight goes nowhere (Xiao et al., 2023; GPT-OSS). A query that sees no key gives
+    zeros. A `latent` cache is read as `llm.latent_append` says.
 
     `key_tile` and `query_tile` are set by `llmc-tile-attention`: keys of one softmax step (a constant
     of the plan, part of what the result's bits are) and queries handled together (which is not).
@@ -78,18 +80,23 @@ def Llm_AttentionOp : Llm_Op<"attention", [Pure]> {
     ```
   }];
   let arguments = (ins Llm_Rows:$query, Llm_KvType:$cache, Optional<Llm_WeightTensor>:$alibi,
-                       I64Attr:$heads, F64Attr:$scale, OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F64Attr>:$softcap, OptionalAttr<I64Attr>:$key_tile,
-                       OptionalAttr<I64Attr>:$query_tile);
+                       Optional<Llm_WeightTensor>:$sinks, I64Attr:$heads, F64Attr:$scale,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
+                       OptionalAttr<I64Attr>:$key_tile, OptionalAttr<I64Attr>:$query_tile);
   let results = (outs Llm_Rows:$result);
   let assemblyFormat = [{
-    $query `,` $cache (`alibi` `(` $alibi^ `)`)? attr-dict `:` type($query) `,` type($cache)
-    (`alibi` type($alibi)^)? `->` type($result)
+    $query `,` $cache (`alibi` `(` $alibi^ `)`)? (`sinks` `(` $sinks^ `)`)? attr-dict `:`
+    type($query) `,` type($cache) (`alibi` type($alibi)^)? (`sinks` type($sinks)^)? `->` type($result)
   }];
-  // No window, no cap, not tiled.
+  // No sinks, no window, no cap, not tiled.
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query,
                                  "::mlir::Value":$cache, "::mlir::Value":$alibi, "int64_t":$heads,
                                  "double":$scale)>];
+  let extraClassDeclaration = [{
+    /// How many tasks share the query heads of a KV head. MLA's one head serves them all: parts of 16,
+    /// or as near as divides, keep all threads at work. It has no influence on results.
+    int64_t headTasks();
+  }];
   let hasVerifier = 1;
 }
 

@@ -70,6 +70,8 @@ LogicalResult KvCacheOp::verify() {
 
 LogicalResult KvAppendOp::verify() {
   KvType kv = getCache().getType();
+  if (kv.getLatent())
+    return emitOpError() << "stores keys and values; a latent cache takes llm.latent_append";
   if (failed(verifyRows(*this, getKeys(), "keys", kv.getHeads() * kv.getKeySize())))
     return failure();
   return verifyRows(*this, getValues(), "values", kv.getHeads() * kv.getValueSize());
@@ -77,6 +79,8 @@ LogicalResult KvAppendOp::verify() {
 
 LogicalResult RopeAppendOp::verify() {
   KvType kv = getCache().getType();
+  if (kv.getLatent())
+    return emitOpError() << "stores keys and values; a latent cache takes llm.latent_append";
   int64_t heads = getHeads(), size = kv.getKeySize();
   if (heads < 1 || heads % kv.getHeads())
     return emitOpError() << heads << " query heads do not divide over " << kv.getHeads()
@@ -102,9 +106,19 @@ LogicalResult RopeAppendOp::verify() {
 
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Type type, Value query,
                         Value cache, Value alibi, int64_t heads, double scale) {
-  build(builder, state, type, query, cache, alibi, builder.getI64IntegerAttr(heads),
-        builder.getF64FloatAttr(scale), /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(),
-        /*key_tile=*/IntegerAttr(), /*query_tile=*/IntegerAttr());
+  build(builder, state, type, query, cache, alibi, /*sinks=*/Value(),
+        builder.getI64IntegerAttr(heads), builder.getF64FloatAttr(scale), /*window=*/IntegerAttr(),
+        /*softcap=*/FloatAttr(), /*key_tile=*/IntegerAttr(), /*query_tile=*/IntegerAttr());
+}
+
+int64_t AttentionOp::headTasks() {
+  int64_t group = getHeads() / getCache().getType().getHeads();
+  if (!getCache().getType().getLatent())
+    return 1;
+  int64_t part = std::min<int64_t>(group, 16);
+  while (group % part)
+    --part;
+  return group / part;
 }
 
 LogicalResult AttentionOp::verify() {
@@ -116,6 +130,9 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyRows(*this, getQuery(), "query", heads * kv.getKeySize())) ||
       failed(verifyRows(*this, getResult(), "result", heads * kv.getValueSize())))
     return failure();
+  if (getSinks() && (tensorType(getSinks()).getRank() != 1 || dim(getSinks(), 0) != heads))
+    return emitOpError() << "sinks must be tensor<" << heads << "xf32>, got "
+                         << getSinks().getType();
   if (!getScale().isFinite())
     return emitOpError() << "scale must be finite";
   if (getAlibi() && (tensorType(getAlibi()).getRank() != 1 || dim(getAlibi(), 0) != heads))

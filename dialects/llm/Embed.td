@@ -25,15 +25,15 @@ def Llm_EmbeddingOp : Llm_Op<"embedding", [Pure]> {
 def Llm_GatherRowsOp : Llm_Op<"gather_rows", [Pure, SameOperandsAndResultType]> {
   let summary = "the rows whose logits are wanted";
   let description = [{
-    [T, D] -> [R, D]: row r is row `logit_rows[r]` of the step. `llmc-hoist-gather-rows` moves it as
+    [T, D] -> [R, D] (f32, or the i32 of chosen experts): row r is row `logit_rows[r]` of the step. `llmc-hoist-gather-rows` moves it as
     near to the tokens as it can go, so that the last layer's MLP runs for those rows only.
 
     ```mlir
     %r = llm.gather_rows %h : tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llm_Rows:$input);
-  let results = (outs Llm_Rows:$result);
+  let arguments = (ins RankedTensorOf<[F32, I32]>:$input);
+  let results = (outs RankedTensorOf<[F32, I32]>:$result);
   let assemblyFormat = "$input attr-dict `:` type($input)";
   let hasVerifier = 1;
 }

@@ -94,7 +94,13 @@ LogicalResult LinearOp::verify() {
 LogicalResult QuantizeOp::verify() {
   if (failed(verifyRows(*this, getInput(), "input")) || failed(verifyQ8(*this, getResult())))
     return failure();
-  return verifyRows(*this, getResult(), "result", dim(getInput(), 1));
+  // The group must divide each of the rows that stand beside each other.
+  int64_t slots = getSlots().value_or(1), columns = dim(getInput(), 1);
+  int64_t group = cast<Q8Type>(tensorType(getResult()).getElementType()).getGroup();
+  if (slots < 1 || columns % slots || columns / slots % group)
+    return emitOpError() << columns << " columns do not divide into " << slots
+                         << " rows of whole groups of " << group;
+  return verifyRows(*this, getResult(), "result", columns);
 }
 
 //===----------------------------------------------------------------------===//

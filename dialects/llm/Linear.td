@@ -40,14 +40,18 @@ def Llm_QuantizeOp : Llm_Op<"quantize", [Pure]> {
   let description = [{
     For each row and group of the result's `!llm.q8<group>`: scale = max|x| / 127, q = x / scale
     rounded to nearest even; a group of zeros has scale 0. `llmc-fuse-norm-quantize` merges it into
-    the norm before it.
+    the norm before it. With `slots` each row is as many rows beside each other, each quantized as
+    one: what the experts of a mixture pass on.
 
     ```mlir
     %q = llm.quantize %x : tensor<?x576xf32> -> tensor<?x576x!llm.q8<32>>
     ```
   }];
-  let arguments = (ins Llm_Rows:$input);
+  let arguments = (ins Llm_Rows:$input, OptionalAttr<I64Attr>:$slots);
   let results = (outs RankedTensorOf<[Llm_Q8Type]>:$result);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$input), [{
+    build($_builder, $_state, type, input, /*slots=*/::mlir::IntegerAttr());
+  }]>];
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
 }

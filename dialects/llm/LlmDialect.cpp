@@ -138,9 +138,15 @@ Attribute FormatAttr::parse(AsmParser &parser, Type) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads,
-                             int64_t keySize, int64_t valueSize, Element element, bool) {
+                             int64_t keySize, int64_t valueSize, Element element, bool,
+                             bool latent) {
   if (heads < 1 || keySize < 1 || valueSize < 1)
     return emitError() << "a cache needs at least one head and head sizes of at least 1";
+  if (latent && valueSize > keySize)
+    return emitError() << "a latent cache reads its values out of the keys: value size "
+                       << valueSize << " is above key size " << keySize;
+  if (latent && element == Element::I8)
+    return emitError() << "a latent cache of i8 is not supported; supported: f32, f16, bf16";
   if (element == Element::I4)
     return emitError() << "a cache of " << stringifyElement(element)
                        << " is not supported; supported: f32, f16, bf16, i8";
@@ -150,32 +156,40 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
 int64_t KvType::getBytesPerToken() const {
   const bool isInt8 = getElement() == Element::I8;
   const int64_t element = isInt8 ? 1 : getElement() == Element::F32 ? 4 : 2;
-  return getHeads() * ((getKeySize() + getValueSize()) * element + (isInt8 ? 8 : 0));
+  const int64_t values = getLatent() ? 0 : getValueSize();
+  return getHeads() * ((getKeySize() + values) * element + (isInt8 ? 8 : 0));
 }
 
 void KvType::print(AsmPrinter &printer) const {
   printer << "<" << getHeads() << " x " << getKeySize() << " x " << getValueSize() << " x "
-          << stringifyElement(getElement()) << (getPaged() ? ", paged>" : ">");
+          << stringifyElement(getElement()) << (getLatent() ? ", latent" : "")
+          << (getPaged() ? ", paged>" : ">");
 }
 
 Type KvType::parse(AsmParser &parser) {
   int64_t heads, keySize, valueSize;
   Element element;
-  bool paged = false;
+  bool paged = false, latent = false;
   SMLoc loc = parser.getCurrentLocation();
   auto x = [&] { return parser.parseKeyword("x"); };
   if (parser.parseLess() || parser.parseInteger(heads) || x() || parser.parseInteger(keySize) ||
       x() || parser.parseInteger(valueSize) || x() || parseElement(parser, element))
     return {};
-  if (succeeded(parser.parseOptionalComma())) {
-    if (parser.parseKeyword("paged"))
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef word;
+    SMLoc at = parser.getCurrentLocation();
+    if (parser.parseKeyword(&word))
       return {};
-    paged = true;
+    if (word != "paged" && word != "latent") {
+      parser.emitError(at) << "unknown layout '" << word << "'; known: latent, paged";
+      return {};
+    }
+    (word == "paged" ? paged : latent) = true;
   }
   if (parser.parseGreater())
     return {};
   return parser.getChecked<KvType>(loc, parser.getContext(), heads, keySize, valueSize, element,
-                                   paged);
+                                   paged, latent);
 }
 
 LogicalResult Q8Type::verify(function_ref<InFlightDiagnostic()> emitError, int64_t group) {

@@ -15,6 +15,16 @@
 #include "dialects/llm/LlmDialect.h.inc"
 #include "dialects/llm/LlmEnums.h.inc"
 
+namespace llmc::llm {
+
+/// The ranked tensor type of \p value, and its dimension \p i.
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+inline int64_t dim(mlir::Value value, unsigned i) { return tensorType(value).getDimSize(i); }
+
+} // namespace llmc::llm
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/llm/LlmAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
@@ -29,12 +39,6 @@ inline constexpr llvm::StringLiteral kFilesAttr = "llm.files";
 inline constexpr llvm::StringLiteral kModelAttr = "llm.model";
 /// The function that a module in the llm dialect defines.
 inline constexpr llvm::StringLiteral kStepFunction = "step";
-
-/// The ranked tensor type of \p value, and its dimension \p i.
-inline mlir::RankedTensorType tensorType(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
-inline int64_t dim(mlir::Value value, unsigned i) { return tensorType(value).getDimSize(i); }
 
 } // namespace llmc::llm
 

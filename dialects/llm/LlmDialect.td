@@ -74,8 +74,14 @@ def Llm_EncodingAttr : EnumAttr<Llm_Dialect, Llm_Encoding, "encoding">;
 def Llm_Activation : Llm_Enum<"Activation", "an activation function", [
   I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Silu", 1, "silu">,
   I32EnumAttrCase<"Gelu", 2, "gelu">, I32EnumAttrCase<"GeluTanh", 3, "gelu_tanh">,
-  I32EnumAttrCase<"Relu", 4, "relu">]>;
+  I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Sigmoid", 5, "sigmoid">]>;
 def Llm_ActivationAttr : EnumAttr<Llm_Dialect, Llm_Activation, "activation_kind">;
+
+// How a router's logits become scores, see `llm.route`.
+def Llm_Scoring : Llm_Enum<"Scoring", "the scores of a router", [
+  I32EnumAttrCase<"Softmax", 0, "softmax">, I32EnumAttrCase<"Sigmoid", 1, "sigmoid">,
+  I32EnumAttrCase<"SoftmaxChosen", 2, "softmax_chosen">]>;
+def Llm_ScoringAttr : EnumAttr<Llm_Dialect, Llm_Scoring, "scoring">;
 
 // The element of a packed weight.
 def Llm_Element : Llm_Enum<"Element", "the stored element of a weight or a cache", [
@@ -129,11 +135,17 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
     `!llm.kv<3 x 64 x 64 x f16, paged>`: KV heads, key size, value size, element. The layout is
     `logical` until `llmc-select-kv-layout` makes it `paged` (blocks of tokens, runs of 16 keys; see
     runtime/device/cpu/KernelAbi.h). Changing the element or the layout is a change of type.
+    In a `latent` cache the values are the first `value size` elements of the keys and are not stored
+    again: `!llm.kv<1 x 576 x 512 x f16, latent>` (MLA).
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$keySize, "int64_t":$valueSize,
-                        EnumParameter<Llm_Element>:$element, "bool":$paged);
+                        EnumParameter<Llm_Element>:$element, "bool":$paged, "bool":$latent);
+  let builders = [TypeBuilder<(ins "int64_t":$heads, "int64_t":$keySize, "int64_t":$valueSize,
+                                   "::llmc::llm::Element":$element, "bool":$paged), [{
+    return $_get($_ctxt, heads, keySize, valueSize, element, paged, /*latent=*/false);
+  }]>];
   let extraClassDeclaration = [{
-    /// Over all heads; int8 keys and values have an f32 scale each.
+    /// Over all heads; int8 keys and values have an f32 scale each. A latent cache has keys alone.
     int64_t getBytesPerToken() const;
   }];
   let hasCustomAssemblyFormat = 1;

@@ -32,13 +32,30 @@ static ParseResult parseActivationKeyword(OpAsmParser &parser, ActivationAttr &a
   std::optional<Activation> value = symbolizeActivation(keyword);
   if (!value)
     return parser.emitError(loc) << "unknown activation '" << keyword
-                                 << "'; known: none, silu, gelu, gelu_tanh, relu";
+                                 << "'; known: none, silu, gelu, gelu_tanh, relu, sigmoid";
   attr = ActivationAttr::get(parser.getContext(), *value);
   return success();
 }
 
 static void printActivationKeyword(OpAsmPrinter &printer, Operation *, ActivationAttr attr) {
   printer << stringifyActivation(attr.getValue());
+}
+
+static ParseResult parseScoringKeyword(OpAsmParser &parser, ScoringAttr &attr) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<Scoring> value = symbolizeScoring(keyword);
+  if (!value)
+    return parser.emitError(loc) << "unknown scoring '" << keyword
+                                 << "'; known: softmax, sigmoid, softmax_chosen";
+  attr = ScoringAttr::get(parser.getContext(), *value);
+  return success();
+}
+
+static void printScoringKeyword(OpAsmPrinter &printer, Operation *, ScoringAttr attr) {
+  printer << stringifyScoring(attr.getValue());
 }
 
 #define GET_OP_CLASSES

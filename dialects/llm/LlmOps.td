@@ -9,5 +9,7 @@ include "dialects/llm/Norm.td"
 include "dialects/llm/Rope.td"
 include "dialects/llm/Attention.td"
 include "dialects/llm/Mlp.td"
+include "dialects/llm/Moe.td"
+include "dialects/llm/Latent.td"
 
 #endif

@@ -215,6 +215,22 @@ LogicalResult WeightInterleaveOp::verify() {
   return success();
 }
 
+LogicalResult WeightStackOp::verify() {
+  if (getWeights().empty())
+    return emitOpError() << "needs at least one operand";
+  ArrayRef<int64_t> in = shapeOf(getWeights()[0]), out = shapeOf(getResult());
+  for (Value weight : getWeights())
+    if (weight.getType() != getWeights()[0].getType())
+      return emitOpError() << "stacks weights of one shape, not " << getWeights()[0].getType()
+                           << " and " << weight.getType();
+  if (in.empty() || in.size() != out.size() || in.drop_front() != out.drop_front())
+    return emitOpError() << "must keep all dimensions but the first";
+  int64_t rows = paddedRows(in[0]) * static_cast<int64_t>(getWeights().size());
+  if (out[0] != rows)
+    return emitOpError() << "result must have " << rows << " rows, has " << out[0];
+  return success();
+}
+
 LogicalResult WeightRowsOp::verify() {
   ArrayRef<int64_t> in = shapeOf(getWeight()), out = shapeOf(getResult());
   if (in.empty() || in.size() != out.size() || in.drop_front() != out.drop_front())

@@ -104,6 +104,26 @@ def Llm_WeightInterleaveOp : Llm_Op<"weight_interleave", [Pure, AllTypesMatch<["
   let extraClassDeclaration = "static constexpr int64_t tileRows = 16;";
 }
 
+def Llm_WeightStackOp : Llm_Op<"weight_stack", [Pure]> {
+  let summary = "matrices (or vectors) of one shape, each padded to whole tiles, one below the other";
+  let description = [{
+    The matrices of a mixture's experts, or of heads, as kernels find them: matrix i begins at row i *
+    (its rows rounded up to 16), and the rows between are zeros.
+
+    ```mlir
+    %e = llm.weight_stack %a, %b : tensor<12x64xf32>, tensor<12x64xf32> -> tensor<32x64xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Llm_WeightTensor>:$weights);
+  let results = (outs Llm_WeightTensor:$result);
+  let assemblyFormat = "$weights attr-dict `:` type($weights) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t tileRows = 16;
+    static int64_t paddedRows(int64_t rows) { return (rows + tileRows - 1) / tileRows * tileRows; }
+  }];
+}
+
 def Llm_WeightRowsOp : Llm_Op<"weight_rows", [Pure]> {
   let summary = "some rows of a matrix (or elements of a vector)";
   let description = [{

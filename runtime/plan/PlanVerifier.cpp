@@ -140,12 +140,16 @@ static Status kvCache(const fbs::Plan &plan) {
   for (uint32_t i = 0; i < kv.layers()->size(); ++i) {
     const fbs::KvLayer &l = *kv.layers()->Get(i);
     if (l.kv_heads() == 0 || l.kv_heads() > kMaxHeads || l.key_size() == 0 ||
-        l.key_size() > kMaxDimension || l.value_size() == 0 || l.value_size() > kMaxDimension)
+        l.key_size() > kMaxDimension || l.value_size() > kMaxDimension)
       return invalidFile(at("kv.layers", i) + "heads or sizes are 0 or too large");
     if (l.element() != fbs::ElementType::F32 && l.element() != fbs::ElementType::F16 &&
         l.element() != fbs::ElementType::BF16 && l.element() != fbs::ElementType::I8)
       return invalidFile(at("kv.layers", i) + "element must be f32, f16, bf16 or i8, not " +
                          elementName(l.element()));
+    // Without values of its own a layer is latent: they are the first elements of the one key.
+    if (l.value_size() == 0 && (l.kv_heads() != 1 || l.element() == fbs::ElementType::I8))
+      return invalidFile(at("kv.layers", i) +
+                         "has no values, but more than one head or int8 elements");
     perToken = perToken + Checked(kvBytesPerToken(l));
   }
   auto bytes = perToken.get();

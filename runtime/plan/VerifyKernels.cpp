@@ -62,19 +62,46 @@ public:
       add(m, has("out") ? int8Row(get("d")) : floats(get("d")));
       tasks_ = row(m, 1);
     } else if (kind == "quantize") {
-      add(m, floats(get("k")));
-      add(m, int8Row(get("k")));
-      tasks_ = row(m, 1);
+      Checked slots(atLeastOne("slots"));
+      add(m, floats(get("k") * slots));
+      add(m, int8Row(get("k")) * slots);
+      tasks_ = row(m, amount(slots));
     } else if (kind == "gemm") {
       gemm(m);
     } else if (kind == "rope_append") {
       ropeAppend();
     } else if (kind == "attention") {
       add(Per::Token, floats(get("heads") * get("key_size")));
-      if (has("alibi"))
-        add(Per::Nothing, floats(get("heads")));
+      for (const char *scores : {"alibi", "sinks"})
+        if (has(scores))
+          add(Per::Nothing, floats(get("heads")));
       add(Per::Token, floats(get("heads") * get("value_size")));
-      tasks_ = fbs::Affine(0, 0, 0, 0, amount(get("kv_heads")));
+      tasks_ = fbs::Affine(0, 0, 0, 0, amount(get("kv_heads") * Checked(atLeastOne("head_tasks"))));
+    } else if (kind == "latent_append") {
+      Checked heads = get("heads"), latent = get("latent"), rotary = get("rotary");
+      add(Per::Token, floats(heads * latent));
+      add(Per::Token, floats(heads * get("stride")));
+      for (Checked part : {latent, rotary, rotary})
+        add(Per::Token, floats(part));
+      add(Per::Token, floats(heads * (latent + rotary)));
+      tasks_ = row(Per::Token, 1);
+    } else if (kind == "route") {
+      add(m, floats(get("experts")));
+      if (has("correction"))
+        add(Per::Nothing, floats(get("experts")));
+      for (int i = 0; i < 2; ++i) // ids are as wide as weights
+        add(m, floats(get("chosen")));
+      tasks_ = row(m, 1);
+    } else if (kind == "grouped_gemm") {
+      groupedGemm(m);
+    } else if (kind == "combine") {
+      Checked d = get("d"), slots = get("slots");
+      add(m, floats(d * slots));
+      add(m, floats(slots));
+      if (has("residual"))
+        add(m, floats(d));
+      add(m, floats(d));
+      tasks_ = row(m, 1);
     } else if (kind == "elementwise") {
       for (uint32_t i = 0; i < (isBinary() ? 3 : 2); ++i)
         add(m, floats(get("d")));
@@ -143,6 +170,25 @@ private:
       add(m, floats(outputs));
     add(m, floats(outputs));
     tasks_ = row(Per::Nothing, amount(tiles.divideUp(atLeastOne("task_tiles"))));
+  }
+
+  void groupedGemm(Per m) {
+    Checked n = get("n"), outputs = has("glu") ? Checked(n.get().value_or(0) / 2) : n;
+    Checked tiles = outputs.divideUp(kTileRows) * (has("glu") ? 2 : 1);
+    Checked slots = get("slots"), rows = tiles * kTileRows * get("groups");
+    Checked stride = get("x_stride");
+    if (!has("x_stride"))
+      add(m, has("x_int8") ? int8Row(get("k")) : floats(get("k")));
+    else
+      add(m, (has("x_int8") ? int8Row(get("k")) : floats(stride)) * slots);
+    add(Per::Nothing, packed(rows, get("k")));
+    if (has("chosen"))
+      add(m, floats(slots));
+    if (has("bias"))
+      add(Per::Nothing, floats(rows));
+    add(m, floats(outputs * slots));
+    Checked tasks = tiles.divideUp(atLeastOne("task_tiles"));
+    tasks_ = row(Per::Nothing, amount(has("chosen") ? tasks : tasks * get("groups")));
   }
 
   void ropeAppend() {

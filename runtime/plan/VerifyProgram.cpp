@@ -74,6 +74,19 @@ static int64_t constant(const fbs::Kernel &k, std::string_view name) {
   return 0;
 }
 
+/// What writes a latent layer (without values of its own), one head whose keys are `latent` and
+/// `rotary` values.
+static Status latentAccess(const fbs::Kernel &k, const fbs::KvLayer &l) {
+  const int64_t latent = constant(k, "latent"), rotary = constant(k, "rotary");
+  if (l.value_size() != 0 || l.kv_heads() != 1 || latent <= 0 || rotary < 0 ||
+      latent > int64_t(l.key_size()) || rotary != int64_t(l.key_size()) - latent ||
+      constant(k, "kv_element") != static_cast<int64_t>(l.element()))
+    return invalidFile("kernel '" + k.symbol()->str() + "' writes a latent cache of " +
+                       std::to_string(latent) + " + " + std::to_string(rotary) +
+                       " values, which its KV layer is not");
+  return Status::ok();
+}
+
 /// A kernel that writes or reads the KV cache must do so inside the layer that its scalar names.
 static Status kvAccess(const fbs::Plan &plan, const fbs::Kernel &k, const fbs::Command &c,
                        const std::unordered_map<uint64_t, const fbs::KvLayer *> &prefixes) {
@@ -85,13 +98,18 @@ static Status kvAccess(const fbs::Plan &plan, const fbs::Kernel &k, const fbs::C
     return invalidFile("scalar " + std::to_string(prefix) + " is no layer's KV prefix");
   const fbs::KvLayer &l = *layer->second;
   bool attention = k.kind()->string_view() == "attention";
+  if (k.kind()->string_view() == "latent_append")
+    return latentAccess(k, l);
   const std::pair<const char *, int64_t> sizes[] = {
       {"kv_heads", l.kv_heads()},
       {attention ? "key_size" : "head_size", l.key_size()},
       {"value_size", l.value_size()},
-      {"kv_element", static_cast<int64_t>(l.element())}};
+      {"kv_element", static_cast<int64_t>(l.element())},
+      {"latent", l.value_size() == 0}};
   for (auto [name, wanted] : sizes)
-    if (int64_t have = constant(k, name); have != wanted)
+    if (int64_t have = constant(k, name);
+        have != wanted && !(wanted == 0 && std::string_view(name) == "value_size" && have > 0 &&
+                            have <= int64_t(l.key_size())))
       return invalidFile("kernel '" + k.symbol()->str() + "' has " + name + " " +
                          std::to_string(have) + ", its KV layer " + std::to_string(wanted));
   if (!attention)
@@ -149,7 +167,7 @@ static Status commands(const fbs::Plan &plan) {
     if (!tasks || *tasks > kMaxTasks)
       return fail("the number of tasks is missing, negative or beyond " + num(kMaxTasks));
     std::string_view kind = k.kind()->string_view();
-    if (kind == "attention" || kind == "rope_append")
+    if (kind == "attention" || kind == "rope_append" || kind == "latent_append")
       if (Status s = kvAccess(plan, k, c, prefixes); !s.isOk())
         return fail(s.message());
     if (Status s = kernelNeeds(plan, c); !s.isOk())

@@ -226,6 +226,42 @@ void ropeAppend(benchmark::State &state, int64_t element) {
   report(state, double(qkv.bytes() + q.bytes() + pool.bytes()), 0);
 }
 
+// --- experts ----------------------------------------------------------------------------------
+
+/// Two of eight experts a token, i4 weights and int8 inputs: bytes are those of the chosen experts
+/// (all of them where there are many tokens).
+void experts(benchmark::State &state, int64_t m, int64_t n, int64_t k) {
+  const int64_t count = 8, slots = 2, taskTiles = 4;
+  const WeightFormat format = {Element::I4, Packing::N16K4, 32, Element::F16};
+  CompiledKernel kernel("grouped_gemm",
+                        std::vector<KernelConstant>{{"k", k},
+                                                    {"n", n},
+                                                    {"x_int8", int64_t(1)},
+                                                    {"group", int64_t(32)},
+                                                    {"groups", count},
+                                                    {"slots", slots},
+                                                    {"chosen", int64_t(1)},
+                                                    {"task_tiles", taskTiles}} +
+                            formatConstants(format),
+                        level());
+  const size_t bytes = *packedBytes(format, n, k);
+  Buffer w(count * bytes), x(m * LLMRT_Q8_ROW_BYTES(k, 32)), y(m * slots * n * 4);
+  std::memset(w.data(), 0x11, w.bytes());
+  std::memset(x.data(), 1, x.bytes());
+  std::vector<int32_t> ids(m * slots);
+  LlmrtStep step{};
+  step.T = m;
+  int32_t turn = 0;
+  for (auto _ : state) {
+    for (size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<int32_t>((turn + i) % count);
+    turn += 2;
+    kernel.run(step, {x.data(), w.data(), ids.data(), y.data()},
+               (n / 16 + taskTiles - 1) / taskTiles);
+  }
+  report(state, double(bytes) * std::min(count, m * slots), 2.0 * m * slots * n * k);
+}
+
 void registerAll() {
   using benchmark::RegisterBenchmark;
   for (const NamedFormat &f : kFormats) {
@@ -269,6 +305,9 @@ void registerAll() {
   });
   RegisterBenchmark("embed/f32_rows",
                     [=](auto &s) { rows(s, "embed", {{"d", d}, {"scale", 1.0}}, d, 1, d * 4); });
+  for (int64_t m : {1, 8, 128})
+    RegisterBenchmark(("experts/i4g32_i8/" + std::to_string(m)).c_str(),
+                      [m](auto &s) { experts(s, m, 2048, 1024); });
   RegisterBenchmark("gather_rows",
                     [=](auto &s) { rows(s, "gather_rows", {{"d", d}}, d, 1, d * 4); });
 }

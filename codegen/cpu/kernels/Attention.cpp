@@ -1,7 +1,8 @@
 //===- Attention.cpp - paged, causal, online softmax ----------------------------===//
 //
 // A task is one query tile (a few tokens of one sequence) and one KV head; the query heads that
-// share the KV head are rows of the tile (row = token * heads a KV head + head). Key tiles of 64,
+// share the KV head are rows of the tile (row = token * heads a KV head + head), or one of
+// `head_tasks` equal parts of them. Key tiles of 64,
 // aligned to position 0, in ascending order: Dao, FlashAttention-2 (2023), with a fixed key tile.
 //
 // What a row computes depends on its own range of keys alone: a tile outside of it is left out
@@ -21,14 +22,16 @@ struct Attention {
   const LlmrtStep *step;
   const float *q;
   float *y;
-  int64_t heads, kvHeads, keySize, valueSize, window, element, prefixBytes;
+  const float *sinks; ///< [heads], or null
+  int64_t heads, kvHeads, keySize, valueSize, window, element, prefixBytes, latent, headTasks;
   float scale, softcap;
   const float *slopes; ///< of ALiBi, [heads]; null: none
   AttentionScratch layout;
   float *scratch;
   SoftmaxState state;
 
-  KERNEL_LAMBDA int64_t group() const { return heads / kvHeads; }
+  /// Query heads of a task. A "head" below is the task's: kvHeads * headTasks of them.
+  KERNEL_LAMBDA int64_t group() const { return heads / (kvHeads * headTasks); }
   KERNEL_LAMBDA int64_t lowest(int64_t token) const {
     const int64_t p = step->positions[token];
     return window > 0 && p >= window ? p - window + 1 : 0;
@@ -43,7 +46,8 @@ struct Attention {
     const int64_t runsPerBlock = step->blockTokens / kRunTokens;
     const int64_t block = step->blockTable[sequence * step->maxBlocks + run / runsPerBlock];
     const int64_t inBlock = run % runsPerBlock;
-    KvBlock kv = kvBlock(step, block, prefixBytes, head, keySize, valueSize, element);
+    KvBlock kv = kvBlock(step, block, prefixBytes, head / headTasks, keySize,
+                         latent ? 0 : valueSize, element);
     return {kv.keys + inBlock * kvRunBytes(keySize, element),
             kv.values + inBlock * kvRunBytes(valueSize, element)};
   }
@@ -56,6 +60,11 @@ struct Attention {
     float *values = scratch + layout.values + c * kRunTokens * layout.valueStride;
     for (int64_t d = 0; d < keySize; ++d)
       store(keys + d * kRunTokens, loadElements(run.keys + d * kRunTokens * bytes, element));
+    if (latent) { // values are the keys' first elements: [d][16] -> [16][d]
+      for (int64_t i = 0; i < valueSize; i += kLanes)
+        transposeTile(keys + i * kRunTokens, values + i, layout.valueStride, keySize - i);
+      return {reinterpret_cast<const uint8_t *>(keys), reinterpret_cast<const uint8_t *>(values)};
+    }
     for (int64_t t = lo; t < hi; ++t)
       for (int64_t i = 0; i < valueSize; i += kLanes)
         store(values + t * layout.valueStride + i,
@@ -69,7 +78,7 @@ struct Attention {
                               KeyTile &tile) const {
     const int64_t last = (hi - 1) / kRunTokens;
     const bool isLast = (index + 1) * kRuns > last;
-    const int64_t nextHead = isLast && head + 1 < kvHeads ? head + 1 : head;
+    const int64_t nextHead = isLast && head + 1 < kvHeads * headTasks ? head + 1 : head;
     const int64_t first = isLast ? lo / kKeyTile * kRuns : (index + 1) * kRuns;
     for (int64_t c = 0; c < kRuns; ++c) {
       const Run run = findRun(sequence, nextHead, smaller(first + c, last));
@@ -180,8 +189,11 @@ struct Attention {
     const int64_t sequence = step->tileSeq[queryTile], start = step->tileStart[queryTile];
     const int64_t count = step->tileCount[queryTile], all = count * group();
     for (int64_t r = 0; r < all; ++r) {
-      state.largest[r] = -__builtin_inff();
+      // A sink is a key that was seen first and has the value 0.
+      state.largest[r] = sinks ? sinks[head * group() + r % group()] : -__builtin_inff();
       store(state.sums + r * kLanes, splat(0.0f));
+      if (sinks)
+        state.sums[r * kLanes] = 1.0f;
       for (int64_t i = 0; i < layout.valueStride; i += kLanes)
         store(state.outputs + r * layout.valueStride + i, splat(0.0f));
     }
@@ -191,8 +203,8 @@ struct Attention {
       hi = hi > beyond(t) ? hi : beyond(t);
     }
     // One block of rows reads keys and values once: converting them in registers is enough.
-    const bool isPlain = element == kF32 && valueSize == layout.valueStride;
-    const bool isShort = all <= 4 && valueSize == layout.valueStride;
+    const bool isPlain = element == kF32 && valueSize == layout.valueStride && !latent;
+    const bool isShort = all <= 4 && valueSize == layout.valueStride && !latent;
     for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index) {
       if (isShort)
         keyTile<true>(sequence, head, start, count, index, lo, hi, false);
@@ -215,12 +227,14 @@ struct Attention {
 
 LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t valueSize,
             float scale, float softcap, int64_t window, int64_t kvElement, int64_t queryTile,
-            int64_t alibi) {
-  const AttentionScratch layout(queryTile, heads / kvHeads, keySize, valueSize);
+            int64_t alibi, int64_t sinks, int64_t latent, int64_t headTasks) {
+  const int64_t parts = headTasks ? headTasks : 1;
+  const AttentionScratch layout(queryTile, heads / (kvHeads * parts), keySize, valueSize);
   float *s = static_cast<float *>(scratch);
   const Attention a = {step,
                        binding<float>(bindings, 0),
-                       binding<float>(bindings, alibi ? 2 : 1),
+                       binding<float>(bindings, 1 + (alibi != 0) + (sinks != 0)),
+                       sinks ? binding<float>(bindings, 1 + (alibi != 0)) : nullptr,
                        heads,
                        kvHeads,
                        keySize,
@@ -228,6 +242,8 @@ LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t 
                        window,
                        kvElement,
                        scalars[0],
+                       latent,
+                       parts,
                        scale,
                        softcap,
                        alibi ? binding<float>(bindings, 1) : nullptr,
@@ -236,5 +252,5 @@ LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t 
                        {s + layout.largest, s + layout.sums, s + layout.weights, s + layout.rescale,
                         s + layout.outputs}};
   for (int64_t t = taskBegin; t < taskEnd; ++t)
-    a.task(t / kvHeads, t % kvHeads);
+    a.task(t / (kvHeads * parts), t % (kvHeads * parts));
 }

@@ -12,8 +12,16 @@
 namespace llmc::kernel {
 
 enum ElementType : int64_t { kF32 = 0, kF16 = 1, kBF16 = 2, kI8 = 3, kI4 = 4 };
-/// Activations as plans number them: 0 none, 1 SiLU, 2 GELU (erf), 3 GELU (tanh), 4 ReLU.
-enum Activation : int64_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kRelu = 4 };
+/// Activations as plans number them: 0 none, 1 SiLU, 2 GELU (erf), 3 GELU (tanh), 4 ReLU, 5
+/// sigmoid.
+enum Activation : int64_t {
+  kNone = 0,
+  kSilu = 1,
+  kGelu = 2,
+  kGeluTanh = 3,
+  kRelu = 4,
+  kActivationSigmoid = 5
+};
 enum PackingType : int64_t { kRows = 0, kN16 = 1, kN16K4 = 2 };
 
 KERNEL_INLINE int64_t elementBytes(int64_t element) {

@@ -95,6 +95,8 @@ KERNEL_INLINE F32x16 activate(F32x16 x, int64_t activation) {
     return geluTanh(x);
   if (activation == kRelu)
     return x < splat(0.0f) ? splat(0.0f) : x;
+  if (activation == kActivationSigmoid)
+    return 1.0f / (1.0f + exp(-x));
   return x;
 }
 

@@ -55,7 +55,8 @@ LLMC_KERNEL(norm, int64_t d, int64_t rows, int64_t norm, float eps, int64_t plus
   }
 }
 
-LLMC_KERNEL(quantize, int64_t k, int64_t group, int64_t rows) {
+/// A task is a row of k values; a token (or logit row) has `slots` of them.
+LLMC_KERNEL(quantize, int64_t k, int64_t group, int64_t rows, int64_t slots) {
   const float *x = binding<float>(bindings, 0);
   uint8_t *y = binding<uint8_t>(bindings, 1);
   for (int64_t row = taskBegin; row < taskEnd; ++row)

@@ -35,6 +35,17 @@ constexpr int64_t ropeAppendScratch(int64_t headSize, int64_t valueSize) {
   return 2 * ((headSize + 15) / 16 * 16) + (longest + 15) / 16 * 16;
 }
 
+/// latent_append: a rotated key, in floats.
+constexpr int64_t latentAppendScratch(int64_t rotary) { return (rotary + 15) / 16 * 16; }
+
+/// route: scores, choices and group scores, in floats.
+constexpr int64_t routeScratch(int64_t experts, int64_t groups) {
+  return 2 * ((experts + 15) / 16 * 16) + (groups + 15) / 16 * 16;
+}
+
+/// grouped_gemm: the most rows that go together at any level, in bytes.
+constexpr int64_t groupedGemmScratch(int64_t rowBytes) { return 8 * rowBytes; }
+
 } // namespace llmc::kernel
 
 #endif // LLMC_CODEGEN_CPU_KERNELS_SCRATCH_H

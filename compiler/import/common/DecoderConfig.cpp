@@ -28,6 +28,34 @@ Status checkSizes(const DecoderConfig &c) {
   return Status::ok();
 }
 
+Status checkMixture(const MixtureForm &m) {
+  const auto number = [](uint64_t value) { return std::to_string(value); };
+  if (m.experts > 65536 || m.chosen == 0 || m.chosen > m.experts)
+    return fail("chooses " + number(m.chosen) + " of " + number(m.experts) + " experts");
+  if (m.intermediate == 0 || m.intermediate > uint64_t(1) << 24 ||
+      m.sharedIntermediate > uint64_t(1) << 24)
+    return fail("has experts of " + number(m.intermediate) + " and a shared one of " +
+                number(m.sharedIntermediate) + " inner values");
+  if (m.groups && (m.experts % m.groups != 0 || m.topGroups == 0 || m.topGroups > m.groups ||
+                   m.chosen > m.topGroups * (m.experts / m.groups)))
+    return fail("chooses " + number(m.chosen) + " experts from " + number(m.topGroups) + " of " +
+                number(m.groups) + " groups of " + number(m.experts) + " experts");
+  if (!std::isfinite(m.scale) || !(m.alpha >= 0) || !(m.limit >= 0) || !std::isfinite(m.alpha) ||
+      !std::isfinite(m.limit))
+    return fail("has a factor or limit of its experts that is no number");
+  return Status::ok();
+}
+
+Status checkLatent(const LatentForm &l) {
+  for (uint64_t size : {l.rank, l.nopeSize, l.ropeSize, l.valueSize})
+    if (size == 0 || size > 65536)
+      return fail("has a latent attention with a size of " + std::to_string(size));
+  if (l.ropeSize % 2 != 0 || l.queryRank > 65536)
+    return fail("has a latent attention of " + std::to_string(l.ropeSize) +
+                " rotated values and a query rank of " + std::to_string(l.queryRank));
+  return Status::ok();
+}
+
 /// A multiplier that is a number, and not 0.
 bool isUsable(double factor) { return std::isfinite(factor) && factor != 0; }
 
@@ -35,6 +63,10 @@ bool isUsable(double factor) { return std::isfinite(factor) && factor != 0; }
 
 Status DecoderConfig::check() const {
   LLMRT_RETURN_IF_ERROR(checkSizes(*this));
+  if (mixture.experts)
+    LLMRT_RETURN_IF_ERROR(checkMixture(mixture));
+  if (attention.latent.rank)
+    LLMRT_RETURN_IF_ERROR(checkLatent(attention.latent));
   if (attention.heads % attention.kvHeads != 0)
     return fail("has " + std::to_string(attention.heads) + " attention heads for " +
                 std::to_string(attention.kvHeads) + " key-value heads; a multiple is needed");

@@ -56,6 +56,14 @@ enum class QkNorm {
   Row   ///< all heads together, w is [H * d] and [G * d]: OLMo 2
 };
 
+/// Multi-head latent attention (DeepSeek-V2, 2024): keys and values are projections of one latent
+/// row a token, which is all that the cache holds, beside a rotated key that the heads share.
+struct LatentForm {
+  uint64_t rank = 0;      ///< values of a latent row; 0: attention is of the usual kind
+  uint64_t queryRank = 0; ///< of the queries' own low-rank form; 0: one projection
+  uint64_t nopeSize = 0, ropeSize = 0, valueSize = 0; ///< a head; ropeSize values are rotated
+};
+
 struct AttentionForm {
   uint64_t heads = 0, kvHeads = 0, headSize = 0; ///< H, G, d; H * d need not be the hidden size
   QkvForm qkv = QkvForm::Separate;
@@ -66,6 +74,8 @@ struct AttentionForm {
   double scale = 0;             ///< of the scores; 0: 1 / sqrt(d)
   double softcap = 0;           ///< of the scores; 0: none
   bool alibi = false;           ///< Press et al., 2022, with the paper's slopes
+  bool sinks = false;           ///< a learned score of each head that has no value: GPT-OSS
+  LatentForm latent;
 };
 
 /// The activation functions of MLPs, with the numbers that the llm dialect and plans give them.
@@ -83,8 +93,38 @@ struct MlpForm {
   bool upBias = false, downBias = false; ///< upBias: of gate too
 };
 
+/// The scores by which a router chooses and weights experts, with the llm dialect's numbers.
+enum class RouterScoring { Softmax = 0, Sigmoid = 1, SoftmaxOfChosen = 2 };
+
+/// How a checkpoint stores the experts of a layer: E experts, D hidden, I inner values.
+enum class ExpertStorage {
+  Separate, ///< three matrices an expert
+  Stacked,  ///< [E, I, D], [E, I, D], [E, D, I]
+  Joined,   ///< [E, 2 I, D], gate rows before up rows, and [E, D, I]: Granite
+  Turned    ///< [E, D, 2 I], gate and up in turn, and [E, I, D]: GPT-OSS
+};
+
+/// A mixture of experts in the place of an MLP.
+struct MixtureForm {
+  uint64_t experts = 0; ///< 0: the model has none
+  uint64_t chosen = 0, intermediate = 0;
+  ExpertStorage storage = ExpertStorage::Separate;
+  RouterScoring scoring = RouterScoring::Softmax;
+  bool normalize = false;  ///< the weights are divided by their sum
+  bool correction = false; ///< a bias that decides who is chosen and has no part in the weights
+  uint64_t groups = 0, topGroups = 0; ///< experts are chosen from the best groups only; 0: from all
+  bool groupBestTwo = false;          ///< a group's score is the sum of its two best, not its best
+  double scale = 1;                   ///< of the weights
+  bool routerBias = false, expertBias = false;
+  double alpha = 0,
+         limit = 0; ///< gate * sigmoid(alpha * gate) * (up + 1) within limit; 0: MlpForm's
+  uint64_t sharedIntermediate = 0; ///< of an MLP that every token goes through as well; 0: none
+  bool sharedGate = false;         ///< its result is weighted with a sigmoid of the token
+};
+
 /// What may differ from layer to layer.
 struct DecoderLayer {
+  bool mixture = false;      ///< a MixtureForm in the place of the MLP
   uint64_t window = 0;       ///< keys that a query sees, itself included; 0: all
   int rope = 0;              ///< index into DecoderConfig::ropes; -1: no rotation
   double attentionScale = 0; ///< 0: AttentionForm's
@@ -102,6 +142,7 @@ struct DecoderConfig {
   ResidualForm residual = ResidualForm::Sequential;
   AttentionForm attention;
   MlpForm mlp;
+  MixtureForm mixture;
   std::vector<DecoderLayer> layers;
   std::vector<RopeParameters> ropes;
 
@@ -114,6 +155,8 @@ struct DecoderConfig {
   bool tiedHead = false;         ///< the head is the embedding
   bool headBias = false;
   bool transposedProjections = false; ///< matrices are [in, out]: GPT-2
+  uint64_t draftLayers =
+      0; ///< layers after the last that predict further tokens; not part of a step
 
   /// Fails where numbers contradict each other; called by every importer before anything is built.
   llmrt::Status check() const;

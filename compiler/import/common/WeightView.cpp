@@ -24,6 +24,8 @@ public:
   virtual Element floatElement() const { return Element::F32; }
   /// This node transposed, where that has a form of its own; null otherwise.
   virtual std::shared_ptr<const Node> transposed() const { return nullptr; }
+  /// Some of its rows, where they have a form of their own; null otherwise.
+  virtual std::shared_ptr<const Node> slice(uint64_t, uint64_t) const { return nullptr; }
 
   const uint64_t rowCount, columnCount;
 };
@@ -58,6 +60,17 @@ public:
     WeightSource other = source;
     other.transposed = !other.transposed;
     return std::make_shared<SourceNode>(std::move(other));
+  }
+  /// Some rows as a source of their own (which can be transposed); null where rows aren't one run of
+  /// bytes.
+  NodePtr slice(uint64_t offset, uint64_t count) const override {
+    if (!isFloatEncoding(source.encoding) || source.transposed || source.rows == 0)
+      return nullptr;
+    WeightSource part = source;
+    const uint64_t bytes = source.data.size() / source.rows;
+    part.data = source.data.subspan(offset * bytes, count * bytes);
+    part.rows = count;
+    return std::make_shared<SourceNode>(std::move(part));
   }
 
 private:
@@ -184,6 +197,23 @@ public:
     return {nullptr, 0, UINT64_MAX};
   }
   NodePtr transposed() const override; // below
+};
+
+class StackNode : public RowsNode {
+public:
+  explicit StackNode(std::vector<NodePtr> parts)
+      : RowsNode(parts, paddedRows(parts.front()->rowCount) * parts.size(),
+                 parts.front()->columnCount) {}
+  static uint64_t paddedRows(uint64_t rows) {
+    return (rows + kTileRows - 1) / kTileRows * kTileRows;
+  }
+  Piece pieceAt(uint64_t row) const override {
+    const uint64_t rows = operands.front()->rowCount, padded = paddedRows(rows);
+    const uint64_t inPart = row % padded;
+    if (inPart >= rows)
+      return {nullptr, 0, padded - inPart};
+    return {operands[row / padded].get(), inPart, rows - inPart};
+  }
 };
 
 class InterleaveNode : public RowsNode {
@@ -336,12 +366,24 @@ WeightView WeightView::concat(std::vector<WeightView> views) {
   }
   return WeightView(std::make_shared<ConcatNode>(std::move(parts), rows));
 }
+WeightView WeightView::stack(std::vector<WeightView> views) {
+  assert(!views.empty());
+  std::vector<NodePtr> parts;
+  for (const WeightView &view : views) {
+    assert(view.rowCount() == views.front().rowCount() &&
+           view.columnCount() == views.front().columnCount());
+    parts.push_back(view.node_);
+  }
+  return WeightView(std::make_shared<StackNode>(std::move(parts)));
+}
 WeightView WeightView::interleave(const WeightView &first, const WeightView &second) {
   assert(first.rowCount() == second.rowCount() && first.columnCount() == second.columnCount());
   return WeightView(std::make_shared<InterleaveNode>(first.node_, second.node_));
 }
 WeightView WeightView::rows(const WeightView &view, uint64_t offset, uint64_t count) {
   assert(offset <= view.rowCount() && count <= view.rowCount() - offset);
+  if (NodePtr part = view.node_->slice(offset, count))
+    return WeightView(std::move(part));
   return WeightView(std::make_shared<SliceNode>(view.node_, offset, count));
 }
 WeightView WeightView::unpermute(const WeightView &view, uint64_t heads) {

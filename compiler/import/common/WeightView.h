@@ -25,6 +25,8 @@ public:
   static WeightView transpose(const WeightView &view);
   /// The views one below the other; all have the same columns, and there is at least one.
   static WeightView concat(std::vector<WeightView> views);
+  /// The same, with zero rows after each view up to a multiple of 16; all have one shape.
+  static WeightView stack(std::vector<WeightView> views);
   /// 16 rows of \p first, 16 of \p second, and so on; both padded with zero rows to a multiple of
   /// 16, so that a gate and an up projection meet in one product.
   static WeightView interleave(const WeightView &first, const WeightView &second);

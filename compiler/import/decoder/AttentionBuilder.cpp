@@ -87,6 +87,8 @@ Value StepBuilder::headNorm(Value x, DecoderPart part, uint64_t layer) {
 
 /// What attention adds, but for the norm after it and the multiplier.
 Value StepBuilder::attention(Value x, uint64_t layer) {
+  if (config.attention.latent.rank)
+    return latentAttention(x, layer);
   const AttentionForm &form = config.attention;
   const DecoderLayer &own = config.layers[layer];
   const int64_t heads = form.heads, kvHeads = form.kvHeads, size = form.headSize;
@@ -123,6 +125,13 @@ Value StepBuilder::attention(Value x, uint64_t layer) {
   }
   auto mixed =
       llm::AttentionOp::create(builder, loc, rows(heads * size), p.q, cache, slopes, heads, scale);
+  if (form.sinks) {
+    Value sinks = take(names.of(DecoderPart::Sinks, layer), {heads});
+    if (failed)
+      return {};
+    mixed.getSinksMutable().assign(sinks);
+    sinks.getDefiningOp()->moveBefore(mixed);
+  }
   if (own.window)
     mixed.setWindow(own.window);
   if (form.softcap > 0)

@@ -178,9 +178,10 @@ DictionaryAttr StepBuilder::modelAttributes() {
       {"hidden_size", config.hidden},
       {"intermediate_size", config.mlp.intermediate},
       {"heads", config.attention.heads},
-      {"kv_heads", config.attention.kvHeads},
+      {"kv_heads", config.attention.latent.rank ? 1 : config.attention.kvHeads}, // of the cache
       {"key_size", config.attention.headSize},
-      {"value_size", config.attention.headSize},
+      {"value_size", config.attention.latent.rank ? config.attention.latent.valueSize
+                                                  : config.attention.headSize},
       {"vocab_size", config.vocabulary},
       {"max_context", config.maxContext},
       {"rotary_size", config.ropes.empty() ? 0 : config.ropes.front().rotarySize},

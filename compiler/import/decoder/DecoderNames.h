@@ -32,9 +32,34 @@ enum class DecoderPart {
   GateUp, ///< one matrix for the two
   Down,
   MlpPostNorm, ///< of what the MLP gives
+  // of latent attention
+  QueryDown,
+  QueryDownNorm,
+  QueryUp,
+  LatentDown, ///< [rank + rope, hidden]
+  LatentNorm,
+  LatentUp, ///< [heads * (nope + value), rank], or in its place:
+  KeyUp,    ///< [heads, rank, nope], whole name
+  ValueUp,  ///< [heads, value, rank], whole name
+  Sinks,    ///< whole name
+  // of a mixture
+  Router,
+  RouterCorrection, ///< whole name
+  SharedGate,
+  SharedUp,
+  SharedDown,
+  SharedWeight, ///< of the shared expert's gate
+  // whole names, '@' for an expert's number where it has one; see ExpertStorage
+  ExpertGate,
+  ExpertUp,
+  ExpertDown,
+  ExpertGateBias,
+  ExpertUpBias,
+  ExpertDownBias,
 };
 
-/// How a family's files name the parts: without ".weight" or ".bias", '#' for the layer's number.
+/// How a family's files name the parts: without ".weight" or ".bias" where a part doesn't say
+/// otherwise, '#' for the layer's number.
 class DecoderNames {
 public:
   DecoderNames() = default;
@@ -57,13 +82,14 @@ public:
     return result;
   }
   /// The name of a part of layer \p layer; empty where the family has no such part.
-  std::string of(DecoderPart part, uint64_t layer) const {
+  std::string of(DecoderPart part, uint64_t layer, uint64_t expert = 0) const {
     auto found = patterns.find(part);
     if (found == patterns.end())
       return {};
     std::string name = found->second;
-    if (size_t at = name.find('#'); at != std::string::npos)
-      name.replace(at, 1, std::to_string(layer));
+    for (auto [mark, number] : {std::pair('#', layer), std::pair('@', expert)})
+      if (size_t at = name.find(mark); at != std::string::npos)
+        name.replace(at, 1, std::to_string(number));
     return name;
   }
 

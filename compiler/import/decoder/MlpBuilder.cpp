@@ -13,9 +13,23 @@ static_assert(static_cast<int>(MlpActivation::Silu) == static_cast<int>(llm::Act
                   static_cast<int>(MlpActivation::Relu) == static_cast<int>(llm::Activation::Relu),
               "the two enums have the same numbers");
 
+Value StepBuilder::gatedMlp(Value x, uint64_t layer, DecoderPart gatePart, DecoderPart upPart,
+                            DecoderPart downPart, int64_t size, bool hasUpBias, bool hasDownBias) {
+  Value gate = linear(x, gatePart, layer, size, hasUpBias);
+  Value up = linear(x, upPart, layer, size, hasUpBias);
+  if (failed)
+    return {};
+  auto activation = llm::ActivationAttr::get(builder.getContext(),
+                                             static_cast<llm::Activation>(config.mlp.activation));
+  Value inner = llm::GluOp::create(builder, loc, gate.getType(), activation, gate, up);
+  return linear(inner, downPart, layer, config.hidden, hasDownBias);
+}
+
 /// What the MLP adds, but for the norm after it and the multiplier.
 Value StepBuilder::mlp(Value x, uint64_t layer) {
   const MlpForm &form = config.mlp;
+  if (config.layers[layer].mixture)
+    return mixture(x, layer);
   if (failed)
     return {};
   auto activation =
@@ -29,8 +43,8 @@ Value StepBuilder::mlp(Value x, uint64_t layer) {
       gate = columns(both, 0, size);
       up = columns(both, size, size);
     } else {
-      gate = linear(x, DecoderPart::Gate, layer, size, form.upBias);
-      up = linear(x, DecoderPart::Up, layer, size, form.upBias);
+      return gatedMlp(x, layer, DecoderPart::Gate, DecoderPart::Up, DecoderPart::Down, size,
+                      form.upBias, form.downBias);
     }
     if (failed)
       return {};

@@ -9,7 +9,7 @@
 #define LLMC_IMPORT_DECODER_STEPBUILDER_H
 
 #include "compiler/import/decoder/DecoderBuilder.h"
-#include "dialects/llm/LlmDialect.h"
+#include "dialects/llm/Blocks.h"
 
 namespace llmc {
 
@@ -55,8 +55,19 @@ private:
   Value unpermuted(Value weight, int64_t heads);
   Value headNorm(Value x, DecoderPart part, uint64_t layer);
 
+  // Latent attention (LatentBuilder.cpp).
+  Value latentAttention(Value x, uint64_t layer);
+  Value rmsNorm(Value x, DecoderPart part, uint64_t layer);
+
   // MLP (MlpBuilder.cpp).
   Value mlp(Value x, uint64_t layer);
+  /// down(activation(gate(x)) * up(x)) of \p size inner values.
+  Value gatedMlp(Value x, uint64_t layer, DecoderPart gate, DecoderPart up, DecoderPart down,
+                 int64_t size, bool hasUpBias, bool hasDownBias);
+
+  // Mixtures of experts (MixtureBuilder.cpp).
+  Value mixture(Value x, uint64_t layer);
+  std::vector<llm::ExpertWeights> experts(uint64_t layer, int64_t hidden);
 
   mlir::RankedTensorType rows(int64_t columns) {
     return mlir::RankedTensorType::get({mlir::ShapedType::kDynamic, columns}, builder.getF32Type());

@@ -1,5 +1,7 @@
 #include "compiler/import/gguf/GgufArchitectures.h"
 
+#include "compiler/import/gguf/GgufMixture.h"
+
 #include <cmath>
 
 using namespace llmrt;
@@ -24,7 +26,7 @@ Status completeLlama(GgufKeys &keys, DecoderConfig &model) {
   LLMRT_ASSIGN_OR_RETURN(const uint64_t window, readWindow(keys));
   setWindow(model, window);
   model.attention.permutedHeads = true;
-  return Status::ok();
+  return readGgufExperts(keys, model); // Mixtral is a llama
 }
 
 Status completeQwen2(GgufKeys &keys, DecoderConfig &model) {
@@ -161,13 +163,15 @@ Status completeBloom(GgufKeys &, DecoderConfig &model) {
 
 using enum NormForm::Kind;
 constexpr GgufArchitecture architectures[] = {
-    {"bloom", Layer, completeBloom},     {"falcon", Layer, completeFalcon},
-    {"gemma", Rms, completeGemma},       {"gemma2", Rms, completeGemma2},
-    {"gemma3", Rms, completeGemma3},     {"gpt2", Layer, completeGpt2},
-    {"gptneox", Layer, completeGptNeoX}, {"granite", Rms, completeGranite},
-    {"llama", Rms, completeLlama},       {"olmo2", Rms, completeOlmo2},
-    {"phi2", Layer, completePhi2},       {"phi3", Rms, completePhi3},
-    {"qwen2", Rms, completeQwen2},       {"qwen3", Rms, completeQwen3},
+    {"deepseek2", Rms, completeDeepSeek2}, {"gpt-oss", Rms, completeGptOss},
+    {"qwen2moe", Rms, completeQwen2Moe},   {"qwen3moe", Rms, completeQwen3Moe},
+    {"bloom", Layer, completeBloom},       {"falcon", Layer, completeFalcon},
+    {"gemma", Rms, completeGemma},         {"gemma2", Rms, completeGemma2},
+    {"gemma3", Rms, completeGemma3},       {"gpt2", Layer, completeGpt2},
+    {"gptneox", Layer, completeGptNeoX},   {"granite", Rms, completeGranite},
+    {"llama", Rms, completeLlama},         {"olmo2", Rms, completeOlmo2},
+    {"phi2", Layer, completePhi2},         {"phi3", Rms, completePhi3},
+    {"qwen2", Rms, completeQwen2},         {"qwen3", Rms, completeQwen3},
     {"smollm3", Rms, completeSmolLm3}};
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "compiler/import/gguf/GgufConfig.h"
 
 #include "compiler/import/gguf/GgufArchitectures.h"
+#include "compiler/import/gguf/GgufMixture.h"
 
 #include <cmath>
 
@@ -66,16 +67,13 @@ Status readSizes(GgufKeys &keys, DecoderConfig &model) {
     return keys.fail("claims " + std::to_string(layers) + " layers, but has only " +
                      std::to_string(keys.file().tensors().size()) + " tensors");
   model.layers.resize(layers);
-  LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> experts, keys.integer("expert_count"));
-  if (experts.value_or(0) != 0)
-    return unsupported(keys.path() + ": a mixture of " + std::to_string(*experts) +
-                       " experts is not supported");
   LLMRT_ASSIGN_OR_RETURN(model.hidden, keys.required("embedding_length"));
   LLMRT_ASSIGN_OR_RETURN(model.maxContext, keys.required("context_length"));
   LLMRT_RETURN_IF_ERROR(keys.uniform("feed_forward_length", layers, model.mlp.intermediate));
   LLMRT_RETURN_IF_ERROR(keys.uniform("attention.head_count", layers, a.heads));
   a.kvHeads = a.heads;
   LLMRT_RETURN_IF_ERROR(keys.uniform("attention.head_count_kv", layers, a.kvHeads));
+  LLMRT_RETURN_IF_ERROR(readGgufLatent(keys, a));
   LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> keySize,
                          keys.integer("attention.key_length"));
   LLMRT_ASSIGN_OR_RETURN(const std::optional<uint64_t> valueSize,
@@ -84,7 +82,7 @@ Status readSizes(GgufKeys &keys, DecoderConfig &model) {
     return keys.fail("has " + std::to_string(a.heads) + " heads for an embedding of " +
                      std::to_string(model.hidden));
   a.headSize = keySize.value_or(model.hidden / a.heads);
-  if (valueSize.value_or(a.headSize) != a.headSize)
+  if (valueSize.value_or(a.headSize) != a.headSize && !a.latent.rank)
     return unsupported(keys.path() + ": keys and values of different sizes are not supported");
   const GgufTensor *embedding = keys.file().findTensor("token_embd.weight");
   if (!embedding || embedding->shape.size() != 2)

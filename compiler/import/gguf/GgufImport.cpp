@@ -32,7 +32,30 @@ static DecoderNames namesOf(const DecoderConfig &config) {
                         {Part::Up, "blk.#.ffn_up"},
                         {Part::GateUp, "blk.#.ffn_up"}, // of Phi-3, which has no ffn_gate
                         {Part::Down, "blk.#.ffn_down"},
-                        {Part::MlpPostNorm, "blk.#.post_ffw_norm"}};
+                        {Part::MlpPostNorm, "blk.#.post_ffw_norm"},
+                        {Part::QueryDown, "blk.#.attn_q_a"},
+                        {Part::QueryDownNorm, "blk.#.attn_q_a_norm"},
+                        {Part::QueryUp, "blk.#.attn_q_b"},
+                        {Part::LatentDown, "blk.#.attn_kv_a_mqa"},
+                        {Part::LatentNorm, "blk.#.attn_kv_a_norm"},
+                        {Part::LatentUp, "blk.#.attn_kv_b"},
+                        {Part::KeyUp, "blk.#.attn_k_b.weight"},
+                        {Part::ValueUp, "blk.#.attn_v_b.weight"},
+                        {Part::Sinks, "blk.#.attn_sinks.weight"},
+                        {Part::Router, "blk.#.ffn_gate_inp"},
+                        {Part::RouterCorrection, "blk.#.exp_probs_b.bias"},
+                        {Part::SharedGate, "blk.#.ffn_gate_shexp"},
+                        {Part::SharedUp, "blk.#.ffn_up_shexp"},
+                        {Part::SharedDown, "blk.#.ffn_down_shexp"},
+                        {Part::SharedWeight, "blk.#.ffn_gate_inp_shexp"},
+                        {Part::ExpertGate, "blk.#.ffn_gate_exps.weight"},
+                        {Part::ExpertUp, "blk.#.ffn_up_exps.weight"},
+                        {Part::ExpertDown, "blk.#.ffn_down_exps.weight"},
+                        {Part::ExpertGateBias, "blk.#.ffn_gate_exps.bias"},
+                        {Part::ExpertUpBias, "blk.#.ffn_up_exps.bias"},
+                        {Part::ExpertDownBias, "blk.#.ffn_down_exps.bias"}};
+  if (architecture == "gpt-oss") // the norm between attention and MLP
+    return names.with({{Part::MlpNorm, "blk.#.post_attention_norm"}});
   if (architecture == "falcon" && config.residual == ResidualForm::Parallel)
     return names.with({{Part::AttentionNorm, "blk.#.attn_norm_2"}, // ln_attn
                        {Part::MlpNorm, "blk.#.attn_norm"}});       // ln_mlp

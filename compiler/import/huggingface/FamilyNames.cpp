@@ -78,9 +78,70 @@ DecoderNames phiNames() {
                             {Part::Down, "model.layers.#.mlp.fc2"}});
 }
 
+/// Experts below `mlp.experts`, the router `mlp.gate`: Qwen's and DeepSeek's mixtures.
+DecoderNames expertNames() {
+  return llamaNames().with({{Part::Router, "model.layers.#.mlp.gate"},
+                            {Part::ExpertGate, "model.layers.#.mlp.experts.@.gate_proj.weight"},
+                            {Part::ExpertUp, "model.layers.#.mlp.experts.@.up_proj.weight"},
+                            {Part::ExpertDown, "model.layers.#.mlp.experts.@.down_proj.weight"},
+                            {Part::SharedGate, "model.layers.#.mlp.shared_expert.gate_proj"},
+                            {Part::SharedUp, "model.layers.#.mlp.shared_expert.up_proj"},
+                            {Part::SharedDown, "model.layers.#.mlp.shared_expert.down_proj"},
+                            {Part::SharedWeight, "model.layers.#.mlp.shared_expert_gate"}});
+}
+
+DecoderNames deepSeekNames() {
+  return expertNames().with(
+      {{Part::RouterCorrection, "model.layers.#.mlp.gate.e_score_correction_bias"},
+       {Part::SharedGate, "model.layers.#.mlp.shared_experts.gate_proj"},
+       {Part::SharedUp, "model.layers.#.mlp.shared_experts.up_proj"},
+       {Part::SharedDown, "model.layers.#.mlp.shared_experts.down_proj"},
+       {Part::QueryDown, "model.layers.#.self_attn.q_a_proj"},
+       {Part::QueryDownNorm, "model.layers.#.self_attn.q_a_layernorm"},
+       {Part::QueryUp, "model.layers.#.self_attn.q_b_proj"},
+       {Part::LatentDown, "model.layers.#.self_attn.kv_a_proj_with_mqa"},
+       {Part::LatentNorm, "model.layers.#.self_attn.kv_a_layernorm"},
+       {Part::LatentUp, "model.layers.#.self_attn.kv_b_proj"}});
+}
+
+DecoderNames mixtralNames() {
+  const std::string block = "model.layers.#.block_sparse_moe.";
+  return llamaNames().with({{Part::Router, block + "gate"},
+                            {Part::ExpertGate, block + "experts.@.w1.weight"},
+                            {Part::ExpertUp, block + "experts.@.w3.weight"},
+                            {Part::ExpertDown, block + "experts.@.w2.weight"}});
+}
+
+DecoderNames graniteMoeNames() {
+  const std::string block = "model.layers.#.block_sparse_moe.";
+  return llamaNames().with({{Part::Router, block + "router.layer"},
+                            {Part::ExpertGate, block + "input_linear.weight"},
+                            {Part::ExpertDown, block + "output_linear.weight"}});
+}
+
+DecoderNames gptOssNames() {
+  const std::string block = "model.layers.#.mlp.";
+  return llamaNames().with({{Part::Sinks, "model.layers.#.self_attn.sinks"},
+                            {Part::Router, block + "router"},
+                            {Part::ExpertGate, block + "experts.gate_up_proj"},
+                            {Part::ExpertDown, block + "experts.down_proj"},
+                            {Part::ExpertGateBias, block + "experts.gate_up_proj_bias"},
+                            {Part::ExpertDownBias, block + "experts.down_proj_bias"}});
+}
+
 } // namespace
 
 DecoderNames familyNames(const std::string &type) {
+  if (type == "deepseek_v2" || type == "deepseek_v3")
+    return deepSeekNames();
+  if (type == "qwen2_moe" || type == "qwen3_moe")
+    return expertNames();
+  if (type == "mixtral")
+    return mixtralNames();
+  if (type == "granitemoe")
+    return graniteMoeNames();
+  if (type == "gpt_oss")
+    return gptOssNames();
   if (type == "gpt2")
     return gpt2Names();
   if (type == "gpt_neox")

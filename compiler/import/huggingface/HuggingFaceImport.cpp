@@ -87,5 +87,10 @@ OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *con
   tensors.ignoreIf([](StringRef name) {
     return llvm::any_of(bufferEndings(), [&](StringRef end) { return name.ends_with(end); });
   });
+  // Modules that draft further tokens stand after the last layer, as layers.
+  for (uint64_t i = 0; i < std::min<uint64_t>(config->draftLayers, 64); ++i) {
+    const std::string prefix = "model.layers." + std::to_string(config->layers.size() + i) + ".";
+    tensors.ignoreIf([&](StringRef name) { return name.starts_with(prefix); });
+  }
   return buildDecoder(context, *config, tensors, namesIn(tensors, *config));
 }

@@ -64,7 +64,7 @@ LogicalResult attention(Node &node) {
   auto op = AttentionOp::create(node.builder, node.loc, element, present, present,
                                 node.hasOutput(3) ? element : Type(), node.input(0), node.input(1),
                                 node.input(2), node.input(3), past, pastValue, node.input(6),
-                                isCausal, scale, llvm::APFloat(softcap),
+                                /*sinks=*/Value(), isCausal, scale, llvm::APFloat(softcap),
                                 static_cast<uint64_t>(qHeads), static_cast<uint64_t>(kvHeads),
                                 static_cast<uint64_t>(mode), static_cast<uint64_t>(precision));
   node.infer(op);

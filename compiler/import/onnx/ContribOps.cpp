@@ -109,8 +109,8 @@ LogicalResult multiHeadAttention(Node &node) {
   FloatAttr scaleAttr = scale == 0 ? FloatAttr() : node.builder.getF32FloatAttr(scale);
   auto op = AttentionOp::create(node.builder, node.loc, element, present, present, Type(),
                                 node.input(0), node.input(1), node.input(2), node.input(5),
-                                node.input(6), node.input(7), Value(), isCausal, scaleAttr,
-                                llvm::APFloat(0.0f), static_cast<uint64_t>(heads),
+                                node.input(6), node.input(7), Value(), /*sinks=*/Value(), isCausal,
+                                scaleAttr, llvm::APFloat(0.0f), static_cast<uint64_t>(heads),
                                 static_cast<uint64_t>(heads), uint64_t(0), uint64_t(0));
   node.infer(op);
   node.set(0, op.getY());

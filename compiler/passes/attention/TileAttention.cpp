@@ -15,8 +15,9 @@ namespace {
 
 /// The largest power of two of tokens, 1 to 64, whose f32 queries, scores and results for the query
 /// heads of one KV head fit in half of \p cacheBytes beside one tile of keys and values.
-int64_t queryTileFor(KvType kv, int64_t heads, int64_t keyTile, int64_t cacheBytes) {
-  int64_t group = heads / kv.getHeads();
+int64_t queryTileFor(AttentionOp op, int64_t keyTile, int64_t cacheBytes) {
+  KvType kv = op.getCache().getType();
+  int64_t group = op.getHeads() / kv.getHeads() / op.headTasks();
   int64_t keyTileBytes = 4 * keyTile * (kv.getKeySize() + kv.getValueSize());
   int64_t tokenBytes = 4 * group * (kv.getKeySize() + keyTile + kv.getValueSize());
   int64_t tile = 64;
@@ -40,8 +41,7 @@ struct TileAttentionPass : llmc::impl::TileAttentionPassBase<TileAttentionPass> 
     int64_t queryTile = 64;
     SmallVector<AttentionOp> attentions;
     getOperation().walk([&](AttentionOp op) {
-      queryTile = std::min(
-          queryTile, queryTileFor(op.getCache().getType(), op.getHeads(), keyTile, cacheBytes));
+      queryTile = std::min(queryTile, queryTileFor(op, keyTile, cacheBytes));
       attentions.push_back(op);
     });
     for (AttentionOp op : attentions) {

@@ -38,22 +38,33 @@ struct FuseEpiloguePass : llmc::impl::FuseEpiloguePassBase<FuseEpiloguePass> {
     rewriter.replaceOp(activate, linear);
   }
 
+  /// A projection, or the sum of a mixture's experts, that can add a residual.
+  static bool takesResidual(Operation *op) {
+    if (!op || !op->hasOneUse())
+      return false;
+    if (auto linear = dyn_cast<LinearOp>(op))
+      return !linear.getResidual();
+    auto combine = dyn_cast<CombineOp>(op);
+    return combine && !combine.getResidual();
+  }
+
   static void fuseResidual(AddOp add, IRRewriter &rewriter) {
-    // The later projection takes the sum, so that the other operand is there when it runs.
-    auto lhs = add.getLhs().getDefiningOp<LinearOp>();
-    auto rhs = add.getRhs().getDefiningOp<LinearOp>();
-    auto fits = [](LinearOp op) { return op && op->hasOneUse() && !op.getResidual(); };
-    LinearOp linear = fits(rhs) ? rhs : LinearOp();
-    if (fits(lhs) && (!linear || linear->isBeforeInBlock(lhs)))
-      linear = lhs;
-    if (!linear || add.getLhs() == add.getRhs())
+    // The later operation takes the sum, so that the other operand is there when it runs.
+    Operation *lhs = add.getLhs().getDefiningOp(), *rhs = add.getRhs().getDefiningOp();
+    Operation *last = takesResidual(rhs) ? rhs : nullptr;
+    if (takesResidual(lhs) && (!last || last->isBeforeInBlock(lhs)))
+      last = lhs;
+    if (!last || add.getLhs() == add.getRhs())
       return;
-    Value other = linear == lhs ? add.getRhs() : add.getLhs();
+    Value other = last == lhs ? add.getRhs() : add.getLhs();
     Operation *source = other.getDefiningOp();
-    if (source && !(source->getBlock() == linear->getBlock() && source->isBeforeInBlock(linear)))
+    if (source && !(source->getBlock() == last->getBlock() && source->isBeforeInBlock(last)))
       return;
-    linear.getResidualMutable().assign(other);
-    rewriter.replaceOp(add, linear);
+    if (auto linear = dyn_cast<LinearOp>(last))
+      linear.getResidualMutable().assign(other);
+    else
+      cast<CombineOp>(last).getResidualMutable().assign(other);
+    rewriter.replaceOp(add, last);
   }
 };
 } // namespace

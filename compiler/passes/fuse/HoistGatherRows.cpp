@@ -16,7 +16,7 @@ namespace {
 /// Operations whose row r depends on row r of their row operands alone.
 bool isRowwise(Operation *op) {
   return isa<LinearOp, RmsNormOp, LayerNormOp, GluOp, ActivateOp, AddOp, MulOp, ScaleOp, SoftcapOp,
-             ColumnsOp>(op);
+             ColumnsOp, RouteOp, ExpertLinearOp, CombineOp, HeadLinearOp>(op);
 }
 
 struct HoistGatherRowsPass : llmc::impl::HoistGatherRowsPassBase<HoistGatherRowsPass> {
@@ -27,7 +27,8 @@ struct HoistGatherRowsPass : llmc::impl::HoistGatherRowsPassBase<HoistGatherRows
     while (!work.empty()) {
       GatherRowsOp gather = work.pop_back_val();
       Operation *producer = gather.getInput().getDefiningOp();
-      if (!producer || !isRowwise(producer) || !onlyGathered(gather.getInput()))
+      // (Of a producer with several results the gather that comes last finds all of them gathered.)
+      if (!producer || !isRowwise(producer) || !llvm::all_of(producer->getResults(), onlyGathered))
         continue;
       // op(x, h); gather  ->  gather(x), gather(h); op
       rewriter.setInsertionPoint(producer);
@@ -47,10 +48,12 @@ struct HoistGatherRowsPass : llmc::impl::HoistGatherRowsPassBase<HoistGatherRows
         }
         operand.set(rows);
       }
-      SmallVector<Operation *> users(producer->getResult(0).getUsers());
-      for (Operation *user : users)
-        rewriter.replaceOp(user, producer->getResult(0));
-      llvm::erase_if(work, [&](GatherRowsOp op) { return llvm::is_contained(users, op); });
+      for (Value result : producer->getResults()) {
+        SmallVector<Operation *> users(result.getUsers());
+        for (Operation *user : users)
+          rewriter.replaceOp(user, result);
+        llvm::erase_if(work, [&](GatherRowsOp op) { return llvm::is_contained(users, op); });
+      }
     }
   }
 

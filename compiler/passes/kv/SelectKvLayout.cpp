@@ -22,12 +22,21 @@ struct SelectKvLayoutPass : llmc::impl::SelectKvLayoutPassBase<SelectKvLayoutPas
           << "KV cache element '" << element << "' is not supported; supported: f32, f16, bf16, i8";
       return signalPassFailure();
     }
+    bool isRefused = false;
     getOperation().walk([&](Operation *op) {
       for (Value result : op->getResults())
-        if (auto kv = dyn_cast<KvType>(result.getType()))
+        if (auto kv = dyn_cast<KvType>(result.getType())) {
+          if (kv.getLatent() && *chosen == Element::I8) {
+            if (!std::exchange(isRefused, true))
+              op->emitError() << "a latent cache of i8 is not supported; supported: f32, f16, bf16";
+            continue;
+          }
           result.setType(KvType::get(&getContext(), kv.getHeads(), kv.getKeySize(),
-                                     kv.getValueSize(), *chosen, /*paged=*/true));
+                                     kv.getValueSize(), *chosen, /*paged=*/true, kv.getLatent()));
+        }
     });
+    if (isRefused)
+      signalPassFailure();
   }
 };
 } // namespace

@@ -46,6 +46,8 @@ std::optional<int64_t> layerOf(Value cache) {
       return source.getLayer();
     if (auto append = dyn_cast<llm::RopeAppendOp>(op))
       cache = append.getCache();
+    else if (auto append = dyn_cast<llm::LatentAppendOp>(op))
+      cache = append.getCache();
     else
       break;
   }

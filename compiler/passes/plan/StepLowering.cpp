@@ -8,9 +8,7 @@ using namespace mlir;
 using namespace llmc;
 using namespace llmc::llm;
 
-namespace {
-
-int64_t rowBytes(Value value) {
+int64_t llmc::rowBytes(Value value) {
   RankedTensorType type = tensorType(value);
   if (auto q8 = dyn_cast<Q8Type>(type.getElementType()))
     return type.getDimSize(1) + 8 * (type.getDimSize(1) / q8.getGroup());
@@ -20,14 +18,12 @@ int64_t rowBytes(Value value) {
   return 4 * elements;
 }
 
-int64_t rowElements(Value value) {
+int64_t llmc::rowElements(Value value) {
   int64_t elements = 1;
   for (int64_t size : tensorType(value).getShape().drop_front())
     elements *= size;
   return elements;
 }
-
-} // namespace
 
 LogicalResult StepLowering::lower(func::FuncOp step) {
   Operation *terminator = step.getBody().front().getTerminator();
@@ -51,15 +47,16 @@ LogicalResult StepLowering::lower(func::FuncOp step) {
 LogicalResult StepLowering::lowerOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       // Weights are cloned where they are used; a cache is memory that the runtime owns.
-      .Case<WeightOp, WeightConstantOp, WeightTransposeOp, WeightConcatOp, WeightInterleaveOp,
-            WeightRowsOp, WeightUnpermuteOp, WeightReshapeOp>([](auto) { return success(); })
+      .Case<WeightOp, WeightConstantOp, WeightTransposeOp, WeightConcatOp, WeightStackOp,
+            WeightInterleaveOp, WeightRowsOp, WeightUnpermuteOp, WeightReshapeOp>(
+          [](auto) { return success(); })
       .Case<KvCacheOp>([&](KvCacheOp cache) {
         cacheLayer[cache] = cache.getLayer();
         return success();
       })
       .Case<EmbeddingOp, GatherRowsOp, LinearOp, QuantizeOp, RmsNormOp, LayerNormOp, RopeAnglesOp,
-            RopeGatherOp, RopeAppendOp, AttentionOp, ColumnsOp>(
-          [&](auto typed) { return lowerOp(typed); })
+            RopeGatherOp, RopeAppendOp, AttentionOp, ColumnsOp, RouteOp, ExpertLinearOp, CombineOp,
+            HeadLinearOp, LatentAppendOp>([&](auto typed) { return lowerOp(typed); })
       .Case<AddOp>([&](auto) { return lowerElementwise(op, "add"); })
       .Case<MulOp>([&](auto) { return lowerElementwise(op, "mul"); })
       .Case<ActivateOp>([&](ActivateOp o) {
@@ -80,21 +77,33 @@ LogicalResult StepLowering::lowerOp(Operation *op) {
 }
 
 void StepLowering::findLayers(func::FuncOp step) {
-  step.walk([&](RopeAppendOp append) {
-    auto cache = append.getCache().getDefiningOp<KvCacheOp>();
-    if (!cache)
+  // Back from what is appended to the projections of the layer's input, and to the norm of it.
+  auto note = [&](Operation *append, Value cache, bool isLatent) {
+    auto source = cache.getDefiningOp<KvCacheOp>();
+    if (!source)
       return;
-    int64_t index = cache.getLayer();
-    // Back from Q, K and V to the norm that the layer begins with.
-    SmallVector<Value> work = {append.getQuery(), append.getKeys(), append.getValues()};
+    SmallVector<Value> work;
+    for (Value operand : append->getOperands())
+      if (isa<RankedTensorType>(operand.getType()) && !tensorType(operand).hasStaticShape())
+        work.push_back(operand);
     while (!work.empty()) {
       Operation *op = work.pop_back_val().getDefiningOp();
-      if (!isa_and_present<ColumnsOp, LinearOp, QuantizeOp, RmsNormOp, LayerNormOp>(op))
+      if (!isa_and_present<ColumnsOp, LinearOp, HeadLinearOp, QuantizeOp, RmsNormOp, LayerNormOp>(
+              op))
         continue;
-      layerBefore.try_emplace(op, index);
-      if (!isa<RmsNormOp, LayerNormOp>(op))
+      layerBefore.try_emplace(op, source.getLayer());
+      // MLA has norms between its projections as well.
+      bool isInner = isLatent && isa_and_present<LinearOp>(op->getOperand(0).getDefiningOp()) &&
+                     !cast<LinearOp>(op->getOperand(0).getDefiningOp()).getResidual();
+      if (!isa<RmsNormOp, LayerNormOp>(op) || isInner)
         work.push_back(op->getOperand(0));
     }
+  };
+  step.walk([&](Operation *op) {
+    if (auto append = dyn_cast<RopeAppendOp>(op))
+      note(append, append.getCache(), false);
+    else if (auto append = dyn_cast<LatentAppendOp>(op))
+      note(append, append.getCache(), true);
   });
 }
 
@@ -228,10 +237,13 @@ LogicalResult StepLowering::lowerOp(QuantizeOp op) {
     return failure();
   Value y = result(op, kind, "int8_rows");
   auto q8 = cast<Q8Type>(tensorType(op).getElementType());
-  b.command(
-      op.getLoc(), name("quantize"), "quantize", {{"x", *x}, {"y", y}},
-      {{"k", dim(op, 1)}, {"group", q8.getGroup()}, {"rows", int64_t(kind == RowKind::Logit)}},
-      b.perRow(kind, 1));
+  int64_t slots = op.getSlots().value_or(1);
+  b.command(op.getLoc(), name("quantize"), "quantize", {{"x", *x}, {"y", y}},
+            {{"k", dim(op, 1) / slots},
+             {"group", q8.getGroup()},
+             {"rows", int64_t(kind == RowKind::Logit)},
+             {"slots", slots > 1 ? slots : 0}},
+            b.perRow(kind, slots));
   return success();
 }
 
@@ -345,17 +357,19 @@ LogicalResult StepLowering::lowerOp(AttentionOp op) {
     return op.emitOpError() << "is not tiled (is llmc-tile-attention missing?)";
   auto it = cacheLayer.find(op.getCache());
   if (it == cacheLayer.end())
-    return op.emitOpError() << "reads a cache that llm.rope_append has not written";
+    return op.emitOpError() << "reads a cache that nothing has been appended to";
   FailureOr<Value> q = whole(op, op.getQuery());
   if (failed(q))
     return failure();
   Value y = result(op, RowKind::Token, "attended");
-  int64_t heads = op.getHeads();
+  int64_t heads = op.getHeads(), headTasks = op.headTasks();
   auto cost = plan::CostAttr::get(b.context(), 0, 0, rowBytes(op.getQuery()) + rowBytes(op),
                                   kv.getBytesPerToken(), false);
   SmallVector<std::pair<StringRef, Value>> bindings = {{"q", *q}};
   if (op.getAlibi())
     bindings.push_back({"alibi", vector(op.getAlibi(), "alibi")});
+  if (op.getSinks())
+    bindings.push_back({"sinks", vector(op.getSinks(), "sinks")});
   bindings.push_back({"y", y});
   b.command(op.getLoc(), name("attention"), "attention", bindings,
             {{"heads", heads},
@@ -367,8 +381,11 @@ LogicalResult StepLowering::lowerOp(AttentionOp op) {
              {"window", static_cast<int64_t>(op.getWindow().value_or(0))},
              {"kv_element", static_cast<int64_t>(kv.getElement())},
              {"query_tile", static_cast<int64_t>(*op.getQueryTile())},
-             {"alibi", int64_t(bool(op.getAlibi()))}},
-            plan::AffineAttr::get(b.context(), 0, 0, 0, 0, kv.getHeads()),
+             {"alibi", int64_t(bool(op.getAlibi()))},
+             {"sinks", int64_t(bool(op.getSinks()))},
+             {"latent", int64_t(kv.getLatent())},
+             {"head_tasks", headTasks > 1 ? headTasks : 0}},
+            plan::AffineAttr::get(b.context(), 0, 0, 0, 0, kv.getHeads() * headTasks),
             {kvPrefixBytes[it->second]}, cost);
   return success();
 }

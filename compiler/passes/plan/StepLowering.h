@@ -7,6 +7,10 @@
 
 namespace llmc {
 
+/// Bytes and elements of one row of a row tensor.
+int64_t rowBytes(mlir::Value value);
+int64_t rowElements(mlir::Value value);
+
 /// Lowers the operations of one step function, in order, to commands.
 class StepLowering {
 public:
@@ -29,6 +33,12 @@ private:
   llvm::LogicalResult lowerOp(llm::RopeAppendOp op);
   llvm::LogicalResult lowerOp(llm::AttentionOp op);
   llvm::LogicalResult lowerOp(llm::ColumnsOp op);
+  // Mixtures of experts, latent attention (StepLoweringMoe.cpp).
+  llvm::LogicalResult lowerOp(llm::RouteOp op);
+  llvm::LogicalResult lowerOp(llm::ExpertLinearOp op);
+  llvm::LogicalResult lowerOp(llm::CombineOp op);
+  llvm::LogicalResult lowerOp(llm::HeadLinearOp op);
+  llvm::LogicalResult lowerOp(llm::LatentAppendOp op);
   llvm::LogicalResult lowerElementwise(mlir::Operation *op, llvm::StringRef opcode,
                                        double scale = 0);
   llvm::LogicalResult lowerNorm(mlir::Operation *op, mlir::Value input, mlir::Value weight,

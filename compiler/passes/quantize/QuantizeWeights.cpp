@@ -39,7 +39,14 @@ struct QuantizeWeightsPass : llmc::impl::QuantizeWeightsPassBase<QuantizeWeights
     });
     getOperation().walk([&](EmbeddingOp op) { op.setFormatAttr(choose(op.getTable(), true)); });
     getOperation().walk([&](LinearOp op) {
-      op.setFormatAttr(choose(op.getWeight(), vocabulary.contains(op.getWeight())));
+      op.setFormatAttr(isRouter(op) ? source(op.getWeight())
+                                    : choose(op.getWeight(), vocabulary.contains(op.getWeight())));
+    });
+    getOperation().walk([&](Operation *op) {
+      if (auto experts = dyn_cast<ExpertLinearOp>(op))
+        experts.setFormatAttr(choose(experts.getWeight(), false));
+      else if (auto heads = dyn_cast<HeadLinearOp>(op))
+        heads.setFormatAttr(choose(heads.getWeight(), false));
     });
   }
 
@@ -55,10 +62,29 @@ struct QuantizeWeightsPass : llmc::impl::QuantizeWeightsPassBase<QuantizeWeights
     return nullptr;
   }
 
-  FormatAttr choose(Value weight, bool isVocabulary) {
+  /// What decides where a token goes, or how much of a shared expert it takes, keeps its source's
+  /// format: a few rows, and a wrong choice of expert is a large error.
+  static bool isRouter(LinearOp op) {
+    return !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+      if (isa<GatherRowsOp, ActivateOp>(user))
+        return llvm::all_of(user->getUsers(),
+                            [&](Operation *inner) { return isRouting(inner, user->getResult(0)); });
+      return isRouting(user, op.getResult());
+    });
+  }
+  static bool isRouting(Operation *user, Value value) {
+    if (auto combine = dyn_cast<CombineOp>(user))
+      return combine.getWeights() == value;
+    return isa<RouteOp>(user);
+  }
+
+  FormatAttr source(Value weight) {
     FormatAttr format = sourceFormat(weight);
-    if (!format)
-      format = FormatAttr::get(&getContext(), Element::F32, 0, Element::F32, false);
+    return format ? format : FormatAttr::get(&getContext(), Element::F32, 0, Element::F32, false);
+  }
+
+  FormatAttr choose(Value weight, bool isVocabulary) {
+    FormatAttr format = source(weight);
     if (format.isInteger() || scheme == "none")
       return format;
     bool eight = scheme == "int8" || isVocabulary;

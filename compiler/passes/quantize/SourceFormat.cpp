@@ -78,7 +78,14 @@ FormatAttr llmc::sourceFormat(Value weight) {
     FormatAttr format = sourceFormat(transpose.getWeight());
     return format && !format.isInteger() ? format : nullptr;
   }
-  if (isa_and_present<WeightConcatOp, WeightInterleaveOp, WeightRowsOp, WeightUnpermuteOp>(op)) {
+  // Experts of a layer side by side in one tensor, seen as one matrix.
+  if (auto reshape = dyn_cast_if_present<WeightReshapeOp>(op);
+      reshape && tensorType(reshape.getWeight()).getRank() == 3 &&
+      tensorType(reshape.getResult()).getRank() == 2 &&
+      dim(reshape.getWeight(), 2) == dim(reshape.getResult(), 1))
+    return sourceFormat(reshape.getWeight());
+  if (isa_and_present<WeightConcatOp, WeightStackOp, WeightInterleaveOp, WeightRowsOp,
+                      WeightUnpermuteOp>(op)) {
     FormatAttr format = sourceFormat(op->getOperand(0));
     for (Value operand : op->getOperands().drop_front())
       format = join(format, sourceFormat(operand));

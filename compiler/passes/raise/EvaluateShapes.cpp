@@ -237,6 +237,10 @@ void llmc::raise::inferShapes(Operation *op, ArrayRef<Facts> operands,
     results[0].shape = Shape(cast<RankedTensorType>(weight.getType()).getShape());
     return;
   }
+  if (isa<ScatterElementsOp, ScatterNDOp>(op)) { // however many elements are put into it
+    results[0].shape = operands[0].shape;
+    return;
+  }
   for (const Facts &operand : operands)
     if (!operand.shape)
       return;
@@ -259,6 +263,16 @@ void llmc::raise::inferShapes(Operation *op, ArrayRef<Facts> operands,
     }
     return;
   }
+  if (auto topK = dyn_cast<TopKOp>(op)) {
+    Shape top = of.shape(0);
+    auto axis = placeAxis(topK.getAxis(), top.size());
+    const HostArray *k = of.data(1);
+    if (!axis || !k || k->isFloat() || k->size() != 1 || k->ints[0] < 0 || k->ints[0] > top[*axis])
+      return;
+    top[*axis] = k->ints[0];
+    results[0].shape = results[1].shape = top;
+    return;
+  }
   if (auto attention = dyn_cast<GroupQueryAttentionOp>(op)) {
     Shape y = of.shape(0);
     if (y.size() != 3)
@@ -272,7 +286,7 @@ void llmc::raise::inferShapes(Operation *op, ArrayRef<Facts> operands,
   results[0].shape =
       llvm::TypeSwitch<Operation *, MaybeShape>(op)
           .Case<UnaryOp, CastOp, ClipOp, CumSumOp, SoftmaxOp, TriluOp, LayerNormOp, RmsNormOp,
-                RotaryEmbeddingOp, ScatterElementsOp, ScatterNDOp>(same)
+                RotaryEmbeddingOp>(same)
           .Case<BinaryOp, CompareOp>(
               [&](auto) { return broadcastShapes(of.shape(0), of.shape(1)); })
           .Case([&](SelectOp) -> MaybeShape {
@@ -320,6 +334,15 @@ void llmc::raise::inferShapes(Operation *op, ArrayRef<Facts> operands,
           })
           .Case([&](GatherOp gather) { return of.gather(gather); })
           .Case([&](GatherElementsOp) -> MaybeShape { return of.shape(1); })
+          .Case([&](OneHotOp hot) -> MaybeShape {
+            Shape result = of.shape(0);
+            auto axis = placeAxis(hot.getAxis(), result.size() + 1);
+            const HostArray *depth = of.data(1);
+            if (!axis || !depth || depth->isFloat() || depth->size() != 1 || depth->ints[0] < 0)
+              return std::nullopt;
+            result.insert(result.begin() + *axis, depth->ints[0]);
+            return result;
+          })
           .Case([&](GatherNDOp gather) { return of.gatherND(gather); })
           .Case([&](ReduceOp reduce) { return of.reduce(reduce); })
           .Case([&](MatMulOp) { return of.matmul(); })

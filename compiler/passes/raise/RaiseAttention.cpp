@@ -2,6 +2,7 @@
 
 #include "compiler/passes/raise/Match.h"
 #include "compiler/passes/raise/Passes.h"
+#include "compiler/passes/raise/RouterMatch.h"
 #include "compiler/passes/raise/SampleEvaluation.h"
 
 namespace llmc::raise {
@@ -25,6 +26,7 @@ struct Scores {
   bool isMaskInverted = false; ///< i1: true means masked.
   /// Products of [batch * heads, ...] that become [batch, heads, ...] before the softmax.
   ReshapeOp unfold;
+  Value sinks; ///< [heads]: scores of a key without a value.
 };
 
 struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
@@ -171,10 +173,72 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     return sum;
   }
 
+  int64_t lastSize(Value value, unsigned sample) const {
+    const Shape *shape = samples->shape(value, sample);
+    return shape && !shape->empty() ? shape->back() : -1;
+  }
+
+  /// slice(softmax(x), all but the last key), x = concat(scores, sinks) less its largest element:
+  /// the softmax, the scores, and [heads] of which the sinks are a view.
+  SoftmaxOp matchSinks(Value value, Value &scores, Value &sinks) const {
+    auto slice = peelCasts(value).getDefiningOp<SliceOp>();
+    SoftmaxOp softmax = slice ? matchSoftmax(slice.getX()) : nullptr;
+    if (!softmax)
+      return nullptr;
+    Value x = peelCasts(softmax.getX());
+    if (auto difference = asBinary(x, BinaryKind::Sub)) {
+      auto largest = matchLastReduce(difference.getB(), ReduceKind::Max, *samples);
+      if (!largest || !largest.getKeepdims() ||
+          peelCasts(largest.getX()) != peelCasts(difference.getA()))
+        return nullptr;
+      x = peelCasts(difference.getA());
+    }
+    auto joined = x.getDefiningOp<ConcatOp>();
+    if (!joined || joined.getParts().size() != 2 ||
+        placeAxis(joined.getAxis(), rankOf(joined.getY())) != rankOf(joined.getY()) - 1)
+      return nullptr;
+    // The slice must be exactly the scores' part.
+    for (unsigned i = 0; i < samples->samples().size(); ++i) {
+      SmallVector<Facts> facts;
+      for (Value operand : slice->getOperands()) {
+        facts.emplace_back();
+        facts.back().data = operand == slice.getX() ? nullptr : samples->data(operand, i);
+      }
+      const Shape *shape = samples->shape(slice.getX(), i);
+      auto ranges = shape ? sliceRanges(slice, facts, *shape) : std::nullopt;
+      if (!ranges)
+        return nullptr;
+      for (auto [d, range] : llvm::enumerate(*ranges))
+        if (range.start != 0 || range.step != 1 ||
+            range.count != (*shape)[d] - (d + 1 == ranges->size() ? 1 : 0))
+          return nullptr;
+      if (lastSize(joined.getParts()[1], i) != 1)
+        return nullptr;
+    }
+    sinks = peelCasts(joined.getParts()[1]);
+    if (auto expand = sinks.getDefiningOp<ExpandOp>())
+      sinks = peelCasts(expand.getX());
+    scores = joined.getParts()[0];
+    return isWeightLike(sinks) ? softmax : nullptr;
+  }
+
+  /// The sinks [1, heads, 1, 1] as [heads].
+  Value flatSinks(Value sinks, OpBuilder &builder, Location loc) const {
+    auto shape = DenseIntElementsAttr::get(RankedTensorType::get({1}, builder.getI64Type()),
+                                           ArrayRef<int64_t>{-1});
+    auto constant = ConstantOp::create(builder, loc, shape);
+    return ReshapeOp::create(builder, loc, UnrankedTensorType::get(getElementTypeOrSelf(sinks)),
+                             sinks, constant, UnitAttr())
+        .getY();
+  }
+
   void raise(MatMulOp output, OpBuilder &builder) {
     SoftmaxOp softmax = matchSoftmax(output.getA());
+    Value raw = softmax ? softmax.getX() : Value(), sinks;
+    if (!softmax)
+      softmax = matchSinks(output.getA(), raw, sinks);
     Scores scores;
-    if (!softmax || !matchScores(softmax.getX(), scores, 0))
+    if (!softmax || !matchScores(raw, scores, 0))
       return;
     int64_t rank = scores.unfold ? 3 : 4;
     if (rankOf(output.getY()) != rank || rankOf(output.getB()) != rank ||
@@ -186,6 +250,8 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
     Location loc = output.getLoc();
     builder.setInsertionPoint(output);
     Operation *before = output->getPrevNode();
+    if (sinks)
+      scores.sinks = flatSinks(sinks, builder, loc);
     WithScalar q = peelScale(scores.product.getA()), k = peelScale(scores.product.getB());
     double scale = scores.scale * q.scalar * k.scalar;
     // The product takes the keys as [batch, heads, size, keys].
@@ -211,7 +277,7 @@ struct RaiseAttention : raise::impl::RaiseAttentionPassBase<RaiseAttention> {
         castTo(element, unfolded(keys, unfold, builder, loc), builder, loc),
         castTo(element, unfolded(output.getB(), unfold, builder, loc), builder, loc), mask,
         /*past_key=*/Value(),
-        /*past_value=*/Value(), /*nonpad_kv_seqlen=*/Value(),
+        /*past_value=*/Value(), /*nonpad_kv_seqlen=*/Value(), scores.sinks,
         /*is_causal=*/UnitAttr(), f32(scale), f32(scores.softcap), builder.getI64IntegerAttr(0),
         builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0));
     Value result = attention.getY();

@@ -4,6 +4,8 @@
 #include "compiler/passes/raise/Passes.h"
 #include "compiler/passes/raise/SampleEvaluation.h"
 
+#include <array>
+
 namespace llmc::raise {
 #define GEN_PASS_DEF_RAISEROPEPASS
 #include "compiler/passes/raise/RaisePasses.h.inc"
@@ -26,6 +28,8 @@ struct RaiseRope : raise::impl::RaiseRopePassBase<RaiseRope> {
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
       if (auto sum = dyn_cast<BinaryOp>(op); sum && sum.getKind() == BinaryKind::Add)
         raise(sum, builder);
+      else if (auto joined = dyn_cast<ConcatOp>(op))
+        raise(joined, builder);
     markAnalysesPreserved<SampleEvaluation>();
   }
 
@@ -91,6 +95,104 @@ struct RaiseRope : raise::impl::RaiseRopePassBase<RaiseRope> {
     bool areHalves = width % 2 == 0 && lowStart == 0 && lowCount == width / 2 &&
                      highStart == width / 2 && highCount == width / 2;
     return high && high == low && areHalves ? high : Value();
+  }
+
+  /// a cos - b sin and b cos + a sin.
+  struct Turn {
+    Value a, b, cos, sin;
+  };
+  std::optional<Turn> matchTurn(Value low, Value high) {
+    auto difference = asBinary(low, BinaryKind::Sub), sum = asBinary(high, BinaryKind::Add);
+    auto product = [](Value value) { return asBinary(value, BinaryKind::Mul); };
+    if (!difference || !sum || !product(difference.getA()) || !product(difference.getB()) ||
+        !product(sum.getA()) || !product(sum.getB()))
+      return std::nullopt;
+    auto orders = [](BinaryOp op) {
+      Value a = peelCasts(op.getA()), b = peelCasts(op.getB());
+      return std::array<std::pair<Value, Value>, 2>{std::pair(a, b), std::pair(b, a)};
+    };
+    auto isProduct = [&](Value value, Value x, Value y) {
+      auto [first, second] = orders(product(value));
+      return first == std::pair(x, y) || second == std::pair(x, y);
+    };
+    for (auto [a, cos] : orders(product(difference.getA())))
+      for (auto [b, sin] : orders(product(difference.getB()))) {
+        bool fits = (isProduct(sum.getA(), b, cos) && isProduct(sum.getB(), a, sin)) ||
+                    (isProduct(sum.getB(), b, cos) && isProduct(sum.getA(), a, sin));
+        // Angles follow from the positions alone; what is rotated does not.
+        if (fits && samples->data(cos, 0) && samples->data(sin, 0) && !samples->data(a, 0))
+          return Turn{a, b, cos, sin};
+      }
+    return std::nullopt;
+  }
+
+  /// Element \p index of the pairs [.., 2] that the last dimension of a value was cut into: that
+  /// value.
+  Value matchPairPart(Value value, int64_t index) {
+    auto squeeze = value.getDefiningOp<SqueezeOp>();
+    int64_t start, count;
+    Value pairs = squeeze ? matchLastSlice(squeeze.getX(), start, count) : Value();
+    auto reshape = pairs ? pairs.getDefiningOp<ReshapeOp>() : nullptr;
+    const Shape *in = reshape ? samples->shape(reshape.getX(), 0) : nullptr,
+                *out = reshape ? samples->shape(pairs, 0) : nullptr;
+    bool fits = in && out && start == index && count == 1 && out->size() == in->size() + 1 &&
+                out->back() == 2 && 2 * (*out)[in->size() - 1] == in->back() &&
+                samples->shape(value, 0) && samples->shape(value, 0)->size() == in->size();
+    return fits ? peelCasts(reshape.getX()) : Value();
+  }
+
+  /// Halves that are turned and joined, or pairs that are turned, put beside each other and folded.
+  void raise(ConcatOp joined, OpBuilder &builder) {
+    const Shape *shape = samples->shape(joined.getY(), 0);
+    if (joined.getParts().size() != 2 || !shape ||
+        placeAxis(joined.getAxis(), shape->size()) != static_cast<int64_t>(shape->size()) - 1)
+      return;
+    Value low = joined.getParts()[0], high = joined.getParts()[1], result = joined.getY(), x;
+    bool isInterleaved = false;
+    if (auto first = low.getDefiningOp<UnsqueezeOp>(), second = high.getDefiningOp<UnsqueezeOp>();
+        first && second && shape->back() == 2) {
+      auto turn = matchTurn(first.getX(), second.getX());
+      x = turn ? matchPairPart(turn->a, 0) : Value();
+      ReshapeOp folded; // the only use beside those of the shape
+      for (Operation *user : result.getUsers())
+        if (!isa<ShapeOp>(user)) {
+          if (folded)
+            return;
+          folded = dyn_cast<ReshapeOp>(user);
+          if (!folded)
+            return;
+        }
+      const Shape *own = x ? samples->shape(x, 0) : nullptr;
+      if (!own || x != matchPairPart(turn->b, 1) || !folded || !samples->shape(folded.getY(), 0) ||
+          *samples->shape(folded.getY(), 0) != *own)
+        return;
+      isInterleaved = true;
+      replace(folded, folded.getY(), x, turn->cos, turn->sin, isInterleaved, builder);
+      return;
+    }
+    auto turn = matchTurn(low, high);
+    int64_t lowStart = 0, lowCount = 0, highStart = 0, highCount = 0;
+    x = turn ? matchLastSlice(turn->a, lowStart, lowCount) : Value();
+    bool areHalves = x && x == matchLastSlice(turn->b, highStart, highCount) && lowStart == 0 &&
+                     lowCount == highCount && highStart == lowCount &&
+                     samples->shape(x, 0)->back() == 2 * lowCount &&
+                     *samples->shape(x, 0) == *shape;
+    if (areHalves)
+      replace(joined, result, x, turn->cos, turn->sin, isInterleaved, builder);
+  }
+
+  void replace(Operation *old, Value result, Value x, Value cos, Value sin, bool isInterleaved,
+               OpBuilder &builder) {
+    if (x.getType() != result.getType() && getElementTypeOrSelf(x) != getElementTypeOrSelf(result))
+      return;
+    builder.setInsertionPoint(old);
+    size_t rank = samples->shape(x, 0)->size();
+    auto rope = RotaryEmbeddingOp::create(builder, old->getLoc(), result.getType(), x, cos, sin,
+                                          /*position_ids=*/Value(), isInterleaved,
+                                          /*num_heads=*/rank == 3 ? 1 : 0, /*rotary_dim=*/0);
+    samples->extend(rope, old);
+    result.replaceAllUsesWith(rope.getY());
+    ++rotations;
   }
 
   void raise(BinaryOp sum, OpBuilder &builder) {

@@ -166,6 +166,13 @@ void Step::lift(Operation *op) {
             return liftLinear(matmul, matmul.getA(), matmul.getB(), matmul.getBias());
           })
           .Case([&](RotaryEmbeddingOp rope) { return liftRotary(rope); })
+          .Case([&](ReduceOp reduce) {
+            Lifted mixture = liftMixture(reduce, reduce.getY());
+            return mixture.kind == Lifted::Rows || mixture.culprit
+                       ? mixture
+                       : fail(reduce, "a reduction is understood as part of a norm, a softmax or a "
+                                      "mixture of experts only");
+          })
           .Default([&](Operation *other) {
             if (const Lifted *unknown = firstUnknown(other->getOperands());
                 unknown && unknown->culprit)

@@ -10,8 +10,9 @@
 #ifndef LLMC_COMPILER_PASSES_RAISE_STEP_H
 #define LLMC_COMPILER_PASSES_RAISE_STEP_H
 
+#include "compiler/passes/raise/MixtureMatch.h"
 #include "compiler/passes/raise/StepAxes.h"
-#include "dialects/llm/LlmDialect.h"
+#include "dialects/llm/Blocks.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -20,15 +21,20 @@
 namespace llmc::raise {
 
 struct Lifted {
-  enum Kind { Unknown, Tokens, Rows, Cache };
+  /// Pair: rows of which each head's rest is `tail`. Rotated: the rotation, by `angles`, of a part
+  /// of each head of `rows` that no operation of the llm dialect rotates by itself.
+  enum Kind { Unknown, Tokens, Rows, Cache, Pair, Rotated };
   Kind kind = Unknown;
   /// Rows: tensor<?xFxf32> of which this is a view from column `offset` on. Cache: the rows
   /// appended to it.
   mlir::Value rows;
   int64_t offset = 0;
   Axes axes;
-  int64_t layer = -1;  ///< Cache: which.
-  bool isKey = false;  ///< Cache: keys or values.
+  std::shared_ptr<Lifted> tail; ///< Pair, or a Cache of pairs.
+  mlir::Value angles;           ///< Rotated.
+  bool interleaved = false;     ///< Rotated.
+  int64_t layer = -1;           ///< Cache: which.
+  bool isKey = false;           ///< Cache: keys or values.
   bool isLast = false; ///< Only the last new token of each sequence, of which logits are asked.
 
   // Unknown: the operation that could not be understood, and why.
@@ -120,6 +126,27 @@ private:
   /// Whether an integer value is each token's position plus a constant, which is returned.
   std::optional<int64_t> positionOffset(mlir::Value value);
 
+  // Mixtures of experts (StepMixture.cpp).
+  /// Rows where `sum` is the result of a mixture; else unknown without a culprit.
+  Lifted liftMixture(mlir::Operation *op, mlir::Value sum);
+  /// A matrix [out, in] of the llm dialect, or a bias [out].
+  mlir::Value projection(const ProductMatch &product, std::string &problem);
+  mlir::Value projectionBias(const ProductMatch &product, std::string &problem);
+  bool expertWeights(const MixtureMatch &mixture,
+                     llvm::SmallVectorImpl<llm::ExpertWeights> &experts, std::string &problem);
+  /// A column that weights rows: the shared expert's gate.
+  std::optional<Lifted> liftRowWeight(graph::BinaryOp op, Lifted &a, Lifted &b);
+
+  // Latent attention (StepLatent.cpp).
+  std::optional<Lifted> liftPartRotation(graph::RotaryEmbeddingOp op, const Lifted &x);
+  std::optional<Lifted> liftPair(const Lifted &first, const Lifted &second, int64_t axis);
+  Lifted liftLatentAttention(graph::AttentionOp op, Lifted &q, Lifted &k, Lifted &v);
+  struct Rotation {
+    mlir::Value rows, angles; ///< what is rotated, [T, heads * size]
+    bool interleaved = false;
+  };
+  std::optional<Rotation> rotationOf(Lifted tail, std::string &problem);
+
   // Attention (StepAttention.cpp).
   Lifted liftAttention(graph::AttentionOp op);
   Lifted liftGroupQueryAttention(graph::GroupQueryAttentionOp op);
@@ -131,7 +158,7 @@ private:
                                            std::string &problem);
   mlir::Value attend(mlir::Operation *op, const Projection &q, const Projection &k,
                      const Projection &v, double scale, double softcap, const MaskMeaning &mask,
-                     std::string &problem);
+                     std::string &problem, mlir::Value sinks = mlir::Value());
   Lifted cacheOf(mlir::Value rows, int64_t layer, bool isKey, int64_t heads, int64_t size);
 
   // Weights (StepWeights.cpp).

@@ -64,7 +64,15 @@ Lifted Step::cacheOf(Value rows, int64_t layer, bool isKey, int64_t heads, int64
 }
 
 Value Step::attend(Operation *op, const Projection &q, const Projection &k, const Projection &v,
-                   double scale, double softcap, const MaskMeaning &mask, std::string &problem) {
+                   double scale, double softcap, const MaskMeaning &mask, std::string &problem,
+                   Value sinks) {
+  Value scores = sinks ? weight(sinks, nodeName(op->getLoc()), problem) : Value();
+  if (sinks && !scores)
+    return {};
+  if (scores && llm::tensorType(scores).getShape() != ArrayRef<int64_t>{q.heads}) {
+    problem = llvm::formatv("{0} heads need as many sinks", q.heads);
+    return {};
+  }
   if (k.heads != v.heads || k.layer != v.layer || k.repeat != v.repeat) {
     problem = "keys and values must have the same heads and come from the cache of one layer";
     return {};
@@ -107,6 +115,8 @@ Value Step::attend(Operation *op, const Projection &q, const Projection &k, cons
   }
   auto attention =
       llm::AttentionOp::create(builder, loc, type, q.rows, appended, slopes, q.heads, scale);
+  if (scores)
+    attention.getSinksMutable().assign(scores);
   if (mask.window)
     attention.setWindow(*mask.window);
   if (softcap > 0)
@@ -120,6 +130,8 @@ Lifted Step::liftAttention(graph::AttentionOp op) {
     return unknown->culprit ? *unknown : fail(op, unknown->reason);
   if (op.getNonpadKvSeqlen() || op.getQk())
     return fail(op, "nonpad_kv_seqlen and the output of the scores are not supported");
+  if (q.kind == Lifted::Pair && k.kind == Lifted::Cache && k.tail)
+    return liftLatentAttention(op, q, k, v);
   std::string problem;
   int64_t pastLayer = -1;
   if (op.getPastKey()) {
@@ -150,7 +162,8 @@ Lifted Step::liftAttention(graph::AttentionOp op) {
     return fail(op, meaning.problem);
   double scale = op.getScale() ? op.getScale()->convertToFloat()
                                : 1.0 / std::sqrt(static_cast<double>(pq->size));
-  Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), meaning, problem);
+  Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), meaning, problem,
+                      op.getSinks());
   if (!rows)
     return fail(op, problem);
   int64_t layer = pk->layer;
@@ -172,8 +185,8 @@ Lifted Step::liftGroupQueryAttention(GroupQueryAttentionOp op) {
   Lifted q = of(op.getQuery());
   if (q.kind != Lifted::Rows)
     return q.culprit ? q : fail(op, q.kind == Lifted::Unknown ? q.reason : "its query is not rows");
-  if (op.getAttentionBias() || op.getHeadSink() || op.getSmoothSoftmax())
-    return fail(op, "attention_bias, head_sink and smooth_softmax are not supported");
+  if (op.getAttentionBias() || op.getSmoothSoftmax())
+    return fail(op, "attention_bias and smooth_softmax are not supported");
   int64_t heads = op.getNumHeads(), kvHeads = op.getKvNumHeads();
   std::string problem;
   // Lengths: seqlens_k is each sequence's length minus 1, total_sequence_length the longest.
@@ -237,7 +250,8 @@ Lifted Step::liftGroupQueryAttention(GroupQueryAttentionOp op) {
   MaskMeaning mask;
   if (static_cast<int64_t>(op.getLocalWindowSize()) >= 0)
     mask.window = static_cast<int64_t>(op.getLocalWindowSize()) + 1;
-  Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), mask, problem);
+  Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), mask, problem,
+                      op.getHeadSink());
   if (!rows)
     return fail(op, problem);
   if (op.getPresentKey())

@@ -89,6 +89,8 @@ static llm::Activation activationOf(UnaryKind kind) {
     return llm::Activation::GeluTanh;
   case UnaryKind::Relu:
     return llm::Activation::Relu;
+  case UnaryKind::Sigmoid:
+    return llm::Activation::Sigmoid;
   default:
     return llm::Activation::None;
   }
@@ -144,6 +146,10 @@ Lifted Step::liftBinary(BinaryOp op) {
         }
     }
   }
+  if (op.getKind() == BinaryKind::Add)
+    if (Lifted mixture = liftMixture(op, op.getY());
+        mixture.kind == Lifted::Rows || mixture.culprit)
+      return mixture;
   Lifted a = of(op.getA()), b = of(op.getB());
   std::string problem;
   if (WithScalar scaled = peelScale(op.getY()); scaled.value != op.getY()) {
@@ -166,6 +172,9 @@ Lifted Step::liftBinary(BinaryOp op) {
       return *unknown;
     return fail(op, "its operands are not both rows");
   }
+  if (op.getKind() == BinaryKind::Mul)
+    if (auto weighted = liftRowWeight(op, a, b))
+      return *weighted;
   Value left = materialize(a, problem), right = left ? materialize(b, problem) : Value();
   if (!right)
     return fail(op, problem);

@@ -43,6 +43,8 @@ Lifted Step::liftRotary(RotaryEmbeddingOp op) {
     return lifted.culprit
                ? lifted
                : fail(op, lifted.kind == Lifted::Unknown ? lifted.reason : "its input is not rows");
+  if (auto part = liftPartRotation(op, lifted))
+    return *part;
   if (lifted.axes.empty() || !isOnly(lifted.axes.back(), AxisKind::Feature) ||
       lifted.axes.back()[0].stride != 1)
     return fail(op, "the last dimension must hold the elements of a head");

@@ -101,7 +101,7 @@ Lifted Step::liftConcat(ConcatOp op) {
   Lifted first = of(parts[0]), second = of(parts[1]);
   // Past and new keys or values.
   if (auto past = dyn_cast<BlockArgument>(parts[0]); past && first.layer >= 0) {
-    if (second.kind != Lifted::Rows)
+    if (second.kind != Lifted::Rows && second.kind != Lifted::Pair)
       return second.culprit ? second
                             : fail(op, "the cache is joined with something that is not rows");
     if (second.axes.size() <= static_cast<size_t>(*axis) ||
@@ -114,6 +114,8 @@ Lifted Step::liftConcat(ConcatOp op) {
     cache.axes[*axis][0].kind = AxisKind::Keys;
     return cache;
   }
+  if (auto pair = liftPair(first, second, *axis))
+    return *pair;
   if (first.kind != Lifted::Rows || second.kind != Lifted::Rows) {
     if (const Lifted *unknown = firstUnknown(op->getOperands()); unknown && unknown->culprit)
       return *unknown;

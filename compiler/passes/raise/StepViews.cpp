@@ -98,11 +98,39 @@ Value Step::tokenRows(Lifted &view, std::string &problem) {
   return materialize(view, problem);
 }
 
+/// The shapes that a pair's first part has where both parts have the given ones: the dimension that
+/// holds both is the only one of its size.
+static std::optional<SmallVector<Shape>> withoutTail(SmallVector<Shape> shapes,
+                                                     const Lifted &pair) {
+  auto sizeOf = [](const Lifted &part) {
+    for (const AxisGroup &group : llvm::reverse(part.axes))
+      if (isOnly(group, AxisKind::Feature) && group[0].stride == 1)
+        return group[0].size;
+    return int64_t(0);
+  };
+  const int64_t first = sizeOf(pair), both = first + sizeOf(*pair.tail);
+  std::optional<size_t> found;
+  for (size_t dim = 0; dim < shapes[0].size(); ++dim) {
+    if (!llvm::all_of(shapes, [&](const Shape &shape) { return shape[dim] == both; }))
+      continue;
+    if (found)
+      return std::nullopt;
+    found = dim;
+  }
+  if (!found)
+    return std::nullopt;
+  for (Shape &shape : shapes)
+    shape[*found] = first;
+  return shapes;
+}
+
 Lifted Step::liftView(Operation *op, Value x) {
   Lifted lifted = of(x);
   if (lifted.kind == Lifted::Unknown)
     return lifted.culprit ? lifted : fail(op, lifted.reason);
   auto shapes = shapesOf(op->getResult(0));
+  if (shapes && lifted.tail)
+    shapes = withoutTail(*shapes, lifted);
   auto axes = shapes ? regroup(lifted.axes, *shapes, samples.samples()) : std::nullopt;
   if (!axes)
     return fail(op,

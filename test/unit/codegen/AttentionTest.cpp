@@ -19,6 +19,8 @@ struct Shape {
   int64_t heads, kvHeads, keySize, valueSize, window = 0, element = 0;
   double softcap = 0;
   bool alibi = false;
+  bool sinks = false, latent = false;
+  int64_t headTasks = 0;
 
   /// Slopes that fall from head to head, as those of ALiBi do.
   float slope(int64_t head) const { return alibi ? 0.7f / static_cast<float>(head + 1) : 0.0f; }
@@ -62,6 +64,7 @@ struct Sequences {
   Shape shape;
   std::vector<int64_t> lengths;
   std::vector<std::vector<float>> q, k, v; ///< [length][heads][size]
+  std::vector<float> sinks;                ///< [heads]
 
   /// To multiples of each head's scale.
   static void quantize(std::vector<float> &x, int64_t size) {
@@ -86,7 +89,12 @@ struct Sequences {
         quantize(k.back(), s.keySize);
         quantize(v.back(), s.valueSize);
       }
+      if (s.latent) // values are the first elements of the (one) key
+        for (int64_t t = 0; t < length; ++t)
+          std::copy_n(&k.back()[t * s.keySize], s.valueSize, &v.back()[t * s.valueSize]);
     }
+    if (s.sinks)
+      sinks = randomFloats(rng, s.heads, -2, 3);
   }
 };
 
@@ -111,7 +119,7 @@ Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vect
                int64_t blockTokens, int64_t queryTile, int64_t pieces = 1) {
   const Shape &h = s.shape;
   const int64_t keyRun = runBytes(h.keySize, h.element),
-                valueRun = runBytes(h.valueSize, h.element);
+                valueRun = h.latent ? 0 : runBytes(h.valueSize, h.element);
   const int64_t prefix = 24, perToken = prefix + h.kvHeads * (keyRun + valueRun) / 16;
   int64_t maxBlocks = 0, blocks = 0;
   for (int64_t length : s.lengths)
@@ -142,9 +150,10 @@ Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vect
         uint8_t *values = keys + blockTokens / 16 * keyRun;
         putHead(keys + at / 16 * keyRun, at % 16, h.element,
                 {&s.k[span.sequence][(p * h.kvHeads + g) * h.keySize], size_t(h.keySize)}, true);
-        putHead(values + at / 16 * valueRun, at % 16, h.element,
-                {&s.v[span.sequence][(p * h.kvHeads + g) * h.valueSize], size_t(h.valueSize)},
-                false);
+        if (!h.latent)
+          putHead(values + at / 16 * valueRun, at % 16, h.element,
+                  {&s.v[span.sequence][(p * h.kvHeads + g) * h.valueSize], size_t(h.valueSize)},
+                  false);
       }
     }
     for (int64_t p = span.begin; p < span.end; ++p) {
@@ -174,7 +183,11 @@ Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vect
   std::vector<void *> bindings = {qb.data(), y.data()};
   if (h.alibi)
     bindings.insert(bindings.begin() + 1, slopesBuffer.data());
-  kernel.run(step, bindings, step.Q * h.kvHeads, {prefix}, pieces);
+  Buffer sinks = Buffer::of(s.sinks);
+  if (h.sinks)
+    bindings.insert(bindings.end() - 1, sinks.data());
+  const int64_t tasks = step.Q * h.kvHeads * std::max<int64_t>(1, h.headTasks);
+  kernel.run(step, bindings, tasks, {prefix}, pieces);
   EXPECT_TRUE(y.guardIsIntact());
   Outputs out;
   int64_t t = 0;
@@ -196,7 +209,11 @@ CompiledKernel compile(const Shape &s, CpuLevel level, int64_t queryTile) {
                          {"window", s.window},
                          {"kv_element", s.element},
                          {"query_tile", queryTile},
-                         {"alibi", int64_t(s.alibi)}},
+                         {"alibi", int64_t(s.alibi)},
+
+                         {"sinks", int64_t(s.sinks)},
+                         {"latent", int64_t(s.latent)},
+                         {"head_tasks", s.headTasks}},
                         level);
 }
 
@@ -215,9 +232,9 @@ void expectReference(const Sequences &s, const Outputs &outputs, double toleranc
         v.insert(v.end(), vt, vt + h.valueSize);
       }
       std::span<const float> q(&s.q[sequence][(p * h.heads + head) * h.keySize], h.keySize);
-      std::vector<double> want =
-          reference::attend(q, k, v, p - lo + 1, h.valueSize, 1 / std::sqrt(double(h.keySize)),
-                            h.softcap, h.slope(head));
+      std::vector<double> want = reference::attend(
+          q, k, v, p - lo + 1, h.valueSize, 1 / std::sqrt(double(h.keySize)), h.softcap,
+          h.slope(head), h.sinks ? std::optional<double>(s.sinks[head]) : std::nullopt);
       for (int64_t i = 0; i < h.valueSize; ++i)
         ASSERT_NEAR(out[head * h.valueSize + i], want[i], tolerance)
             << "sequence " << sequence << " position " << p << " head " << head << " at " << i;
@@ -257,7 +274,22 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{2, 1, 5, 3, 0, 2}, Shape{8, 2, 128, 128, 33}, Shape{3, 1, 16, 16, 1},
                     Shape{6, 3, 32, 32, 0, 1, 5.0}, Shape{5, 1, 20, 256, 100, 2, 2.0},
                     Shape{16, 2, 96, 112}, Shape{9, 3, 64, 64, 0, 3}, Shape{4, 1, 20, 12, 40, 3},
-                    Shape{4, 4, 16, 16, 0, 0, 0, true}, Shape{6, 2, 24, 40, 37, 1, 3.0, true}));
+                    Shape{4, 4, 16, 16, 0, 0, 0, true}, Shape{6, 2, 24, 40, 37, 1, 3.0, true},
+                    Shape{4, 2, 16, 16, 8, 0, 0, false, true},
+                    Shape{6, 2, 24, 40, 0, 1, 0, true, true},
+                    Shape{4, 1, 24, 16, 0, 0, 0, false, false, true, 2},
+                    Shape{6, 1, 45, 37, 0, 1, 0, false, false, true},
+                    Shape{12, 1, 72, 64, 33, 2, 0, false, true, true, 3}));
+
+/// How many tasks share the heads changes nothing.
+TEST(Attention, HeadTasksGiveTheSameBits) {
+  Shape one{12, 1, 72, 64, 0, 1, 0, false, false, true}, parts = one;
+  parts.headTasks = 4;
+  Sequences s(one, {70}), t(parts, {70});
+  const CpuLevel level = runnableLevels().front();
+  EXPECT_EQ(attend(compile(one, level, 4), s, {{0, 0, 70}}, 16, 4),
+            attend(compile(parts, level, 4), t, {{0, 0, 70}}, 16, 4));
+}
 
 /// Case A01: a window counts the token itself.
 TEST(Attention, WindowCountsTheTokenItself) {

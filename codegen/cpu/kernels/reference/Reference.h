@@ -9,6 +9,7 @@
 #define LLMC_CODEGEN_CPU_KERNELS_REFERENCE_REFERENCE_H
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,14 +46,32 @@ std::vector<float> gemmInt(const QuantizedRows &x, const QuantizedMatrix &w);
 std::vector<double> norm(std::span<const float> x, std::span<const float> w,
                          std::span<const float> bias, bool mean, double eps, bool plusOne);
 
-/// 0 none, 1 SiLU, 2 GELU (erf), 3 GELU (tanh), 4 ReLU.
+/// 0 none, 1 SiLU, 2 GELU (erf), 3 GELU (tanh), 4 ReLU, 5 sigmoid.
 double activate(double x, int64_t activation);
 
 /// One query over keys and values [count, size] in double; zeros without keys. The last key is at
-/// the query's position; \p slope is ALiBi's.
+/// the query's position; \p slope is ALiBi's. A \p sink is one more score, of a key without a
+/// value.
 std::vector<double> attend(std::span<const float> q, std::span<const float> keys,
                            std::span<const float> values, int64_t count, int64_t valueSize,
-                           double scale, double softcap, double slope = 0);
+                           double scale, double softcap, double slope = 0,
+                           std::optional<double> sink = std::nullopt);
+
+/// How a router chooses, see llm.route. scoring: 0 softmax, 1 sigmoid, 2 softmax of the chosen.
+struct RouteRule {
+  int64_t chosen = 1, scoring = 0;
+  bool normalize = false;
+  int64_t groups = 0, topGroups = 0;
+  bool groupBestTwo = false;
+  double scale = 1;
+};
+struct Routing {
+  std::vector<int32_t> experts;
+  std::vector<double> weights;
+};
+/// One row of logits, in double; \p correction may be empty.
+Routing route(std::span<const float> logits, std::span<const float> correction,
+              const RouteRule &rule);
 
 } // namespace llmc::reference
 

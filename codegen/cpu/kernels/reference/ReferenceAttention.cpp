@@ -7,10 +7,10 @@ using namespace llmc;
 
 std::vector<double> reference::attend(std::span<const float> q, std::span<const float> keys,
                                       std::span<const float> values, int64_t count,
-                                      int64_t valueSize, double scale, double softcap,
-                                      double slope) {
+                                      int64_t valueSize, double scale, double softcap, double slope,
+                                      std::optional<double> sink) {
   std::vector<double> out(valueSize), scores(count);
-  double largest = -INFINITY, sum = 0;
+  double largest = sink.value_or(-INFINITY);
   for (int64_t t = 0; t < count; ++t) {
     double score = 0;
     for (size_t d = 0; d < q.size(); ++d)
@@ -22,6 +22,7 @@ std::vector<double> reference::attend(std::span<const float> q, std::span<const 
     scores[t] = score;
     largest = std::max(largest, score);
   }
+  double sum = sink ? std::exp(*sink - largest) : 0;
   for (int64_t t = 0; t < count; ++t) {
     const double p = std::exp(scores[t] - largest);
     sum += p;

@@ -64,6 +64,8 @@ double reference::activate(double x, int64_t activation) {
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   case 4:
     return std::max(x, 0.0);
+  case 5:
+    return 1 / (1 + std::exp(-x));
   default:
     return x;
   }

@@ -7,13 +7,29 @@ using namespace llmrt;
 namespace llmc {
 
 const std::vector<Family> &families() {
-  static const std::vector<Family> list = {
-      {"bloom", readBloom},      {"falcon", readFalcon},      {"gemma", readGemma},
-      {"gemma2", readGemma2},    {"gemma3_text", readGemma3}, {"gpt2", readGpt2},
-      {"gpt_neox", readGptNeoX}, {"granite", readGranite},    {"llama", readLlama},
-      {"mistral", readMistral},  {"olmo2", readOlmo2},        {"phi", readPhi},
-      {"phi3", readPhi3},        {"qwen2", readQwen2},        {"qwen3", readQwen3},
-      {"smollm3", readSmolLm3}};
+  static const std::vector<Family> list = {{"bloom", readBloom},
+                                           {"deepseek_v2", readDeepSeekV2},
+                                           {"deepseek_v3", readDeepSeekV3},
+                                           {"falcon", readFalcon},
+                                           {"gemma", readGemma},
+                                           {"gemma2", readGemma2},
+                                           {"gemma3_text", readGemma3},
+                                           {"gpt2", readGpt2},
+                                           {"gpt_neox", readGptNeoX},
+                                           {"gpt_oss", readGptOss},
+                                           {"granite", readGranite},
+                                           {"granitemoe", readGraniteMoe},
+                                           {"llama", readLlama},
+                                           {"mistral", readMistral},
+                                           {"mixtral", readMixtral},
+                                           {"olmo2", readOlmo2},
+                                           {"phi", readPhi},
+                                           {"phi3", readPhi3},
+                                           {"qwen2", readQwen2},
+                                           {"qwen2_moe", readQwen2Moe},
+                                           {"qwen3", readQwen3},
+                                           {"qwen3_moe", readQwen3Moe},
+                                           {"smollm3", readSmolLm3}};
   return list;
 }
 

@@ -63,6 +63,16 @@ llmrt::Status readGptNeoX(ConfigReader &config, DecoderConfig &model);
 llmrt::Status readFalcon(ConfigReader &config, DecoderConfig &model);
 llmrt::Status readBloom(ConfigReader &config, DecoderConfig &model);
 
+// Mixture.cpp
+llmrt::Status readMixtral(ConfigReader &config, DecoderConfig &model);
+llmrt::Status readQwen2Moe(ConfigReader &config, DecoderConfig &model);
+llmrt::Status readQwen3Moe(ConfigReader &config, DecoderConfig &model);
+llmrt::Status readGraniteMoe(ConfigReader &config, DecoderConfig &model);
+llmrt::Status readGptOss(ConfigReader &config, DecoderConfig &model);
+// DeepSeek.cpp
+llmrt::Status readDeepSeekV2(ConfigReader &config, DecoderConfig &model);
+llmrt::Status readDeepSeekV3(ConfigReader &config, DecoderConfig &model);
+
 } // namespace llmc
 
 #endif // LLMC_IMPORT_HUGGINGFACE_FAMILIES_FAMILIES_H

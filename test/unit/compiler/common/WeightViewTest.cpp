@@ -53,6 +53,30 @@ TEST(WeightView, joinsAndSlices) {
   EXPECT_EQ(WeightView::rows(joined, 6, 0).rowCount(), 0u);
 }
 
+TEST(WeightView, stacksWithPadding) {
+  const WeightView stack = WeightView::stack({numbered(18, 2), numbered(18, 2, 0.5f)});
+  ASSERT_EQ(stack.rowCount(), 64u);
+  EXPECT_EQ(read(stack, 17, 19), (std::vector<float>{1700, 1701, 0, 0}));
+  EXPECT_EQ(read(stack, 31, 33), (std::vector<float>{0, 0, 0.5f, 1.5f}));
+  EXPECT_EQ(read(stack, 49, 64).front(), 1700.5f);
+  EXPECT_EQ(read(stack, 50, 64), std::vector<float>(28, 0.0f));
+}
+
+/// An expert of a tensor [experts, in, out], turned around.
+TEST(WeightView, transposesRowsOfATensor) {
+  std::vector<float> values(6 * 2);
+  for (size_t i = 0; i != values.size(); ++i)
+    values[i] = static_cast<float>(i);
+  WeightSource source;
+  source.name = "experts";
+  source.rows = 6;
+  source.columns = 2;
+  source.data = {reinterpret_cast<const uint8_t *>(values.data()), values.size() * 4};
+  const WeightView part = WeightView::rows(WeightView::source(source), 3, 3);
+  EXPECT_EQ(read(part), (std::vector<float>{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(read(WeightView::transpose(part)), (std::vector<float>{6, 8, 10, 7, 9, 11}));
+}
+
 TEST(WeightView, interleavesTilesAndPadsThem) {
   const WeightView both = WeightView::interleave(numbered(18, 1), numbered(18, 1, 0.5f));
   ASSERT_EQ(both.rowCount(), 64u);
