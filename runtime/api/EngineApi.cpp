@@ -1,51 +1,184 @@
 // Engines and requests of the C API.
 #include "runtime/api/Handles.h"
+#include "runtime/decode/grammar/Grammar.h"
 #include "runtime/engine/DeviceEngine.h"
+#include "runtime/engine/SetSpeculation.h"
 #include "runtime/engine/StreamSink.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
 
 using namespace llmrt;
 using namespace llmrt::capi;
 
 namespace llmrt::capi {
 
+llmrt_token tokenOf(const TokenEvent &event, llmrt_token_logprob *top) {
+  llmrt_token token = {};
+  token.request = event.request;
+  token.index = event.index;
+  token.id = event.token.id;
+  token.logprob = event.token.logprob;
+  for (int32_t i = 0; i < event.token.topCount; ++i)
+    top[i] = {event.token.top[size_t(i)].id, event.token.top[size_t(i)].logprob};
+  token.top = event.token.topCount ? top : nullptr;
+  token.top_count = static_cast<size_t>(event.token.topCount);
+  token.choice = event.choice;
+  return token;
+}
+
+llmrt_result resultOf(const FinishEvent &event, std::string &stopString) {
+  auto seconds = [](RequestStats::Clock::duration d) {
+    return std::chrono::duration<double>(d).count();
+  };
+  const RequestStats &stats = event.stats;
+  auto now = RequestStats::Clock::now();
+  bool started = stats.started != RequestStats::Clock::time_point();
+  stopString = event.stopString;
+  llmrt_result result = {};
+  result.size = sizeof(result);
+  result.request = event.request;
+  result.reason = static_cast<llmrt_finish_reason>(event.reason);
+  result.status = static_cast<llmrt_status>(event.status.code());
+  result.stop_string = stopString.empty() ? nullptr : stopString.c_str();
+  result.prompt_tokens = stats.promptTokens;
+  result.output_tokens = event.outputTokens;
+  result.prefill_seconds = seconds((event.outputTokens ? stats.firstToken : now) - stats.added);
+  result.decode_seconds = event.outputTokens ? seconds(stats.lastToken - stats.firstToken) : 0;
+  result.choice = event.choice;
+  result.last = event.last;
+  result.cached_tokens = stats.cachedTokens;
+  result.preemptions = stats.preemptions;
+  result.draft_tokens = stats.draftTokens;
+  result.accepted_tokens = stats.acceptedTokens;
+  result.sum_logprob = event.sumLogprob;
+  result.queue_seconds = seconds((started ? stats.started : now) - stats.added);
+  return result;
+}
+
 bool ApiRequest::onToken(const TokenEvent &event) {
-  last_ = Clock::now();
-  if (event.index == 0)
-    first_ = last_;
   bool goOn = true;
   if (options_.on_token) {
-    static_assert(sizeof(TokenLogprob) == sizeof(llmrt_token_logprob));
-    llmrt_token token = {};
-    token.request = event.request;
-    token.index = event.index;
-    token.id = event.token.id;
-    token.logprob = event.token.logprob;
     llmrt_token_logprob top[maxLogprobs];
-    for (int32_t i = 0; i < event.token.topCount; ++i)
-      top[i] = {event.token.top[size_t(i)].id, event.token.top[size_t(i)].logprob};
-    token.top = event.token.topCount ? top : nullptr;
-    token.top_count = static_cast<size_t>(event.token.topCount);
+    llmrt_token token = tokenOf(event, top);
     goOn = options_.on_token(options_.user, &token) == 0;
   }
-  return giveText(event.text) && goOn;
+  return giveText(event.choice, event.text) && goOn;
 }
 
 void ApiRequest::onFinish(const FinishEvent &event) {
-  auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
-  giveText(event.text);
+  giveText(event.choice, event.text);
   status_ = event.status;
-  stopString_ = event.stopString;
-  result_.request = event.request;
-  result_.reason = static_cast<llmrt_finish_reason>(event.reason);
-  result_.status = static_cast<llmrt_status>(event.status.code());
-  result_.stop_string = stopString_.empty() ? nullptr : stopString_.c_str();
-  result_.output_tokens = event.outputTokens;
-  result_.prefill_seconds = seconds((event.outputTokens ? first_ : Clock::now()) - start_);
-  result_.decode_seconds = event.outputTokens ? seconds(last_ - first_) : 0;
+  result_ = resultOf(event, stopString_);
   if (options_.on_finish)
     options_.on_finish(options_.user, &result_);
+  finished_ = event.last;
+}
+
+llmrt_generate_options defaultOptions(const llmrt_plan *plan) {
+  SamplingParams sampling = plan ? plan->model->samplingDefaults() : SamplingParams();
+  llmrt_generate_options options = {};
+  options.size = sizeof(options);
+  options.max_new_tokens = -1;
+  options.temperature = sampling.temperature;
+  options.top_k = sampling.topK;
+  options.top_p = sampling.topP;
+  options.min_p = sampling.minP;
+  options.repetition_penalty = sampling.repetitionPenalty;
+  options.logprobs = -1;
+  options.choices = 1;
+  options.typical_p = sampling.typicalP;
+  options.dry_base = sampling.dryBase;
+  options.dry_allowed_length = sampling.dryAllowedLength;
+  options.xtc_threshold = sampling.xtcThreshold;
+  options.mirostat_tau = sampling.mirostatTau;
+  options.mirostat_eta = sampling.mirostatEta;
+  return options;
+}
+
+static Status setSampling(const llmrt_generate_options &o, SamplingParams &s) {
+  s.temperature = o.temperature;
+  s.topK = o.top_k;
+  s.topP = o.top_p;
+  s.minP = o.min_p;
+  s.repetitionPenalty = o.repetition_penalty;
+  s.presencePenalty = o.presence_penalty;
+  s.frequencyPenalty = o.frequency_penalty;
+  s.seed = o.seed;
+  s.logprobs = o.logprobs;
+  s.minTokens = o.min_tokens;
+  s.typicalP = o.typical_p;
+  s.dryMultiplier = o.dry_multiplier;
+  s.dryBase = o.dry_base;
+  s.dryAllowedLength = o.dry_allowed_length;
+  s.xtcProbability = o.xtc_probability;
+  s.xtcThreshold = o.xtc_threshold;
+  s.mirostat = o.mirostat;
+  s.mirostatTau = o.mirostat_tau;
+  s.mirostatEta = o.mirostat_eta;
+  if (o.logit_bias_count && !o.logit_bias)
+    return missing("logit_bias");
+  for (size_t i = 0; i < o.logit_bias_count; ++i)
+    s.logitBias.push_back({o.logit_bias[i].id, o.logit_bias[i].bias});
+  return Status::ok();
+}
+
+static Status setGrammar(const Model &model, const llmrt_generate_options &o,
+                         RequestOptions &request) {
+  int given = !!o.json_schema + !!o.regex + !!o.grammar;
+  if (given == 0)
+    return Status::ok();
+  if (given > 1)
+    return invalidArgument("give one of json_schema, regex and grammar");
+  Result<std::shared_ptr<const Grammar>> made = o.json_schema
+                                                    ? Grammar::fromJsonSchema(o.json_schema)
+                                                : o.regex ? Grammar::fromRegex(o.regex)
+                                                          : Grammar::fromGbnf(o.grammar);
+  LLMRT_ASSIGN_OR_RETURN(request.grammar, std::move(made));
+  LLMRT_ASSIGN_OR_RETURN(request.vocabularyTrie, model.vocabularyTrie());
+  return Status::ok();
+}
+
+Result<RequestOptions> requestOf(const Model &model, const llmrt_generate_options &o,
+                                 const int32_t *prompt, size_t count, bool wantText) {
+  if (!prompt && count > 0)
+    return missing("prompt");
+  RequestOptions request;
+  request.prompt.assign(prompt, prompt + count);
+  request.maxNewTokens = o.max_new_tokens;
+  LLMRT_RETURN_IF_ERROR(setSampling(o, request.sampling));
+  LLMRT_RETURN_IF_ERROR(setGrammar(model, o, request));
+  LLMRT_ASSIGN_OR_RETURN(request.endIds, model.endIds());
+  request.ignoreEnd = o.ignore_eos != 0;
+  request.choices = o.choices == 0 ? 1 : o.choices;
+  request.priority = o.priority;
+  request.cacheSalt = o.cache_salt ? o.cache_salt : "";
+  if (!(o.timeout_seconds >= 0 && o.timeout_seconds <= 1e9))
+    return invalidArgument("timeout_seconds must be from 0 (none) to 1e9");
+  if (o.timeout_seconds > 0)
+    request.deadline =
+        RequestStats::Clock::now() + std::chrono::duration_cast<RequestStats::Clock::duration>(
+                                         std::chrono::duration<double>(o.timeout_seconds));
+  if ((o.stop_id_count && !o.stop_ids) || (o.stop_string_count && !o.stop_strings))
+    return missing("an array of stops");
+  request.stopIds.assign(o.stop_ids, o.stop_ids + o.stop_id_count);
+  std::vector<std::string> stops;
+  for (size_t i = 0; i < o.stop_string_count; ++i) {
+    if (!o.stop_strings[i])
+      return missing("a stop string");
+    stops.push_back(o.stop_strings[i]);
+  }
+  if (wantText || o.on_text || o.on_choice_text || !stops.empty()) {
+    LLMRT_ASSIGN_OR_RETURN(auto tokenizer, model.tokenizer());
+    LLMRT_ASSIGN_OR_RETURN(request.text, StreamSink::create(tokenizer, stops));
+    for (int32_t i = 1; i < std::min(request.choices, 128); ++i) {
+      LLMRT_ASSIGN_OR_RETURN(auto text, StreamSink::create(tokenizer, stops));
+      request.moreTexts.push_back(std::move(text));
+    }
+  }
+  return request;
 }
 
 } // namespace llmrt::capi
@@ -74,64 +207,20 @@ private:
   bool locked_;
 };
 
-Status missing(const char *what) { return invalidArgument(std::string(what) + " is NULL"); }
-
-llmrt_generate_options defaultOptions(const llmrt_plan *plan) {
-  SamplingParams sampling = plan ? plan->model->samplingDefaults() : SamplingParams();
-  llmrt_generate_options options = {};
-  options.size = sizeof(options);
-  options.max_new_tokens = -1;
-  options.temperature = sampling.temperature;
-  options.top_k = sampling.topK;
-  options.top_p = sampling.topP;
-  options.min_p = sampling.minP;
-  options.repetition_penalty = sampling.repetitionPenalty;
-  options.logprobs = -1;
+Result<llmrt_generate_options> readGenerateOptions(const llmrt_engine &engine,
+                                                   const llmrt_generate_options *given) {
+  llmrt_plan plan{engine.model};
+  llmrt_generate_options options = defaultOptions(&plan);
+  LLMRT_RETURN_IF_ERROR(readOptions(given, options, "llmrt_generate_options"));
   return options;
-}
-
-Status requestOptions(const Model &model, const llmrt_generate_options &o, const int32_t *prompt,
-                      size_t count, RequestOptions &request) {
-  request.prompt.assign(prompt, prompt + count);
-  request.maxNewTokens = o.max_new_tokens;
-  SamplingParams &s = request.sampling;
-  s.temperature = o.temperature;
-  s.topK = o.top_k;
-  s.topP = o.top_p;
-  s.minP = o.min_p;
-  s.repetitionPenalty = o.repetition_penalty;
-  s.presencePenalty = o.presence_penalty;
-  s.frequencyPenalty = o.frequency_penalty;
-  s.seed = o.seed;
-  s.logprobs = o.logprobs;
-  LLMRT_ASSIGN_OR_RETURN(request.endIds, model.endIds());
-  request.ignoreEnd = o.ignore_eos != 0;
-  if ((o.stop_id_count && !o.stop_ids) || (o.stop_string_count && !o.stop_strings))
-    return missing("an array of stops");
-  request.stopIds.assign(o.stop_ids, o.stop_ids + o.stop_id_count);
-  std::vector<std::string> stops;
-  for (size_t i = 0; i < o.stop_string_count; ++i) {
-    if (!o.stop_strings[i])
-      return missing("a stop string");
-    stops.push_back(o.stop_strings[i]);
-  }
-  if (o.on_text || !stops.empty()) {
-    LLMRT_ASSIGN_OR_RETURN(auto tokenizer, model.tokenizer());
-    LLMRT_ASSIGN_OR_RETURN(request.text, StreamSink::create(tokenizer, std::move(stops)));
-  }
-  return Status::ok();
 }
 
 /// Queues a request; the engine is locked.
 Result<ApiRequest *> submit(llmrt_engine &engine, const int32_t *prompt, size_t count,
                             const llmrt_generate_options *given, RequestId &id) {
-  if (!prompt && count > 0)
-    return missing("prompt");
-  llmrt_plan plan{engine.model};
-  llmrt_generate_options options = defaultOptions(&plan);
-  LLMRT_RETURN_IF_ERROR(readOptions(given, options, "llmrt_generate_options"));
-  RequestOptions request;
-  LLMRT_RETURN_IF_ERROR(requestOptions(*engine.model, options, prompt, count, request));
+  LLMRT_ASSIGN_OR_RETURN(llmrt_generate_options options, readGenerateOptions(engine, given));
+  LLMRT_ASSIGN_OR_RETURN(RequestOptions request,
+                         requestOf(*engine.model, options, prompt, count, false));
   auto listener = std::make_unique<ApiRequest>(options, static_cast<int64_t>(count));
   request.listener = listener.get();
   engine.requests.push_back(std::move(listener));
@@ -142,6 +231,91 @@ Result<ApiRequest *> submit(llmrt_engine &engine, const int32_t *prompt, size_t 
   }
   id = *added;
   return engine.requests.back().get();
+}
+
+/// A request of a started engine: it goes with its last end.
+class OwnRequest final : public ApiRequest {
+public:
+  using ApiRequest::ApiRequest;
+  void onFinish(const FinishEvent &event) override {
+    ApiRequest::onFinish(event);
+    if (event.last)
+      delete this;
+  }
+};
+
+Status submitToThread(llmrt_engine &engine, const int32_t *prompt, size_t count,
+                      const llmrt_generate_options *given, uint64_t *id) {
+  LLMRT_ASSIGN_OR_RETURN(llmrt_generate_options options, readGenerateOptions(engine, given));
+  LLMRT_ASSIGN_OR_RETURN(RequestOptions request,
+                         requestOf(*engine.model, options, prompt, count, false));
+  auto listener = std::make_unique<OwnRequest>(options, static_cast<int64_t>(count));
+  request.listener = listener.get();
+  Result<RequestId> added = engine.thread->submit(std::move(request));
+  if (!added)
+    return added.status();
+  (void)listener.release();
+  if (id)
+    *id = *added;
+  return Status::ok();
+}
+
+/// A request that a thread waits for.
+class AwaitedRequest final : public RequestListener {
+public:
+  AwaitedRequest(const llmrt_generate_options &options, int64_t promptTokens)
+      : request(options, promptTokens) {}
+  bool onToken(const TokenEvent &event) override { return request.onToken(event); }
+  void onFinish(const FinishEvent &event) override {
+    std::lock_guard lock(mutex_);
+    request.onFinish(event);
+    if (event.last)
+      ended_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return request.finished(); });
+  }
+  ApiRequest request;
+
+private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+};
+
+Status giveResult(const ApiRequest &request, llmrt_result *result) {
+  if (result) {
+    size_t size = result->size;
+    std::memcpy(static_cast<void *>(result), &request.result(),
+                std::min(size, sizeof(llmrt_result)));
+    result->size = size;
+  }
+  if (request.result().reason == LLMRT_FINISH_CANCELLED)
+    return Status(StatusCode::Cancelled, "the request was cancelled");
+  return request.status();
+}
+
+Status generateOnThread(llmrt_engine &engine, const int32_t *prompt, size_t count,
+                        const llmrt_generate_options *given, llmrt_result *result) {
+  LLMRT_ASSIGN_OR_RETURN(llmrt_generate_options options, readGenerateOptions(engine, given));
+  LLMRT_ASSIGN_OR_RETURN(RequestOptions request,
+                         requestOf(*engine.model, options, prompt, count, false));
+  AwaitedRequest awaited(options, static_cast<int64_t>(count));
+  request.listener = &awaited;
+  LLMRT_ASSIGN_OR_RETURN([[maybe_unused]] RequestId id, engine.thread->submit(std::move(request)));
+  awaited.wait();
+  // A stop string lives until the engine is used again.
+  if (result && result->size >= sizeof(size_t)) {
+    Status status = giveResult(awaited.request, result);
+    if (awaited.request.result().stop_string &&
+        result->size > offsetof(llmrt_result, stop_string)) {
+      thread_local std::string kept;
+      kept = awaited.request.result().stop_string;
+      result->stop_string = kept.c_str();
+    }
+    return status;
+  }
+  return giveResult(awaited.request, nullptr);
 }
 
 /// Requests that ended are kept until the engine is used again, for their results' strings.
@@ -170,10 +344,18 @@ llmrt_status llmrt_engine_create(const llmrt_plan *plan, const llmrt_engine_opti
     chosen.maxSequences = read.max_sequences;
     chosen.blockTokens = read.block_tokens;
     chosen.kvTokens = static_cast<int64_t>(read.kv_tokens);
+    chosen.maxQueued = read.max_queued;
+    chosen.prefixCaching = read.no_prefix_caching == 0;
+    if (read.swap_tokens > static_cast<uint64_t>(INT64_MAX) / 2)
+      return invalidArgument("swap_tokens is " + std::to_string(read.swap_tokens));
+    chosen.swapTokens = static_cast<int64_t>(read.swap_tokens);
+    if (read.speculative_config)
+      LLMRT_RETURN_IF_ERROR(setSpeculation(*plan->model, read.speculative_config, chosen));
     LLMRT_ASSIGN_OR_RETURN(chosen.sampledVocabulary, plan->model->sampledVocabulary());
     LLMRT_ASSIGN_OR_RETURN(auto made, createEngine(plan->model->plan(), chosen));
     auto handle = std::make_unique<llmrt_engine>();
     handle->model = plan->model;
+    handle->metrics = &made->metrics();
     handle->engine = std::move(made);
     *engine = handle.release();
     return Status::ok();
@@ -199,6 +381,8 @@ llmrt_status llmrt_generate(llmrt_engine *engine, const int32_t *prompt, size_t 
       return missing("engine");
     if (result && result->size < sizeof(size_t))
       return invalidArgument("llmrt_result.size is not set; it must be sizeof(llmrt_result)");
+    if (engine->thread)
+      return generateOnThread(*engine, prompt, count, options, result);
     EngineLock lock(engine);
     LLMRT_RETURN_IF_ERROR(lock.status());
     forgetFinished(*engine);
@@ -206,15 +390,7 @@ llmrt_status llmrt_generate(llmrt_engine *engine, const int32_t *prompt, size_t 
     LLMRT_ASSIGN_OR_RETURN(ApiRequest * request, submit(*engine, prompt, count, options, id));
     while (!request->finished())
       (void)engine->engine->step(); // a failure of the step is one of its requests, too
-    if (result) {
-      size_t size = result->size;
-      std::memcpy(static_cast<void *>(result), &request->result(),
-                  std::min(size, sizeof(llmrt_result)));
-      result->size = size;
-    }
-    if (request->result().reason == LLMRT_FINISH_CANCELLED)
-      return Status(StatusCode::Cancelled, "the request was cancelled");
-    return request->status();
+    return giveResult(*request, result);
   });
 }
 
@@ -223,6 +399,8 @@ llmrt_status llmrt_submit(llmrt_engine *engine, const int32_t *prompt, size_t co
   return guarded([&]() -> Status {
     if (!engine)
       return missing("engine");
+    if (engine->thread)
+      return submitToThread(*engine, prompt, count, options, request);
     EngineLock lock(engine);
     LLMRT_RETURN_IF_ERROR(lock.status());
     forgetFinished(*engine);
@@ -238,6 +416,8 @@ llmrt_status llmrt_step(llmrt_engine *engine, int *busy) {
   return guarded([&]() -> Status {
     if (!engine)
       return missing("engine");
+    if (engine->thread)
+      return invalidArgument("the engine was started: its own thread steps");
     EngineLock lock(engine);
     LLMRT_RETURN_IF_ERROR(lock.status());
     forgetFinished(*engine);
@@ -252,7 +432,71 @@ llmrt_status llmrt_cancel(llmrt_engine *engine, uint64_t request) {
   return guarded([&]() -> Status {
     if (!engine)
       return missing("engine");
-    engine->engine->cancel(request);
+    if (engine->thread)
+      engine->thread->cancel(request);
+    else
+      engine->engine->cancel(request);
+    return Status::ok();
+  });
+}
+
+llmrt_status llmrt_engine_start(llmrt_engine *engine) {
+  return guarded([&]() -> Status {
+    if (!engine)
+      return missing("engine");
+    if (engine->thread)
+      return invalidArgument("the engine was started before");
+    EngineLock lock(engine);
+    LLMRT_RETURN_IF_ERROR(lock.status());
+    if (engine->engine->busy())
+      return invalidArgument("the engine has requests; start it before the first one");
+    engine->thread = std::make_unique<EngineThread>(std::move(engine->engine));
+    return Status::ok();
+  });
+}
+
+llmrt_status llmrt_engine_drain(llmrt_engine *engine) {
+  return guarded([&]() -> Status {
+    if (!engine)
+      return missing("engine");
+    if (!engine->thread)
+      return invalidArgument("the engine was not started; call llmrt_step until it isn't busy");
+    engine->thread->drain();
+    return Status::ok();
+  });
+}
+
+llmrt_status llmrt_engine_get_metrics(const llmrt_engine *engine, llmrt_metrics *metrics) {
+  return guarded([&]() -> Status {
+    if (!engine || !metrics)
+      return missing(engine ? "metrics" : "engine");
+    if (metrics->size < sizeof(size_t))
+      return invalidArgument("llmrt_metrics.size is not set; it must be sizeof(llmrt_metrics)");
+    const EngineMetrics &m = *engine->metrics;
+    auto finished = [&](FinishReason reason) { return m.finished[size_t(reason)].get(); };
+    llmrt_metrics all = {};
+    all.running = m.running;
+    all.waiting = m.waiting;
+    all.kv_usage = m.kvUsage();
+    all.kv_occupancy = m.kvOccupancy();
+    all.prefix_queries = m.prefixQueries;
+    all.prefix_hits = m.prefixHits;
+    all.prompt_tokens = m.promptTokens;
+    all.generation_tokens = m.generationTokens;
+    all.preemptions = m.preemptions;
+    all.swaps = m.swaps;
+    all.queue_refusals = m.queueRefusals;
+    all.drafts = m.drafts;
+    all.draft_tokens = m.draftTokens;
+    all.accepted_tokens = m.acceptedTokens;
+    all.finished_stop = finished(FinishReason::Stop);
+    all.finished_length = finished(FinishReason::Length);
+    all.finished_cancelled = finished(FinishReason::Cancelled);
+    all.finished_error = finished(FinishReason::Error);
+    all.steps = m.steps;
+    all.step_seconds = m.stepSeconds;
+    all.size = metrics->size;
+    std::memcpy(static_cast<void *>(metrics), &all, std::min(metrics->size, sizeof(all)));
     return Status::ok();
   });
 }

@@ -2,13 +2,12 @@
 #ifndef LLMRT_API_HANDLES_H
 #define LLMRT_API_HANDLES_H
 
-#include "runtime/engine/Engine.h"
+#include "runtime/engine/EngineThread.h"
 #include "runtime/engine/Model.h"
 
 #include <llmrt/llmrt.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -55,39 +54,55 @@ Status readOptions(const Options *given, Options &options, const char *what) {
   return Status::ok();
 }
 
-/// One request: forwards what the engine says to the callbacks, and keeps the result.
-class ApiRequest final : public RequestListener {
+/// One token event as the C API shows it; \p top has room for maxLogprobs.
+llmrt_token tokenOf(const TokenEvent &event, llmrt_token_logprob *top);
+/// One end; \p stopString keeps the string.
+llmrt_result resultOf(const FinishEvent &event, std::string &stopString);
+
+/// One request: forwards what the engine says to the callbacks, and keeps the last result.
+class ApiRequest : public RequestListener {
 public:
   explicit ApiRequest(const llmrt_generate_options &options, int64_t promptTokens)
-      : options_(options), start_(Clock::now()) {
+      : options_(options) {
     result_.size = sizeof(result_);
     result_.prompt_tokens = promptTokens;
   }
   bool onToken(const TokenEvent &event) override;
   void onFinish(const FinishEvent &event) override;
 
-  bool finished() const { return result_.reason != LLMRT_FINISH_NONE; }
+  bool finished() const { return finished_; }
   const llmrt_result &result() const { return result_; }
   const Status &status() const { return status_; }
 
 private:
-  using Clock = std::chrono::steady_clock;
-  bool giveText(std::string_view text) {
-    return text.empty() || !options_.on_text ||
-           options_.on_text(options_.user, text.data(), text.size()) == 0;
+  bool giveText(int32_t choice, std::string_view text) {
+    if (text.empty())
+      return true;
+    bool goOn = !options_.on_text || options_.on_text(options_.user, text.data(), text.size()) == 0;
+    return (!options_.on_choice_text ||
+            options_.on_choice_text(options_.user, choice, text.data(), text.size()) == 0) &&
+           goOn;
   }
   llmrt_generate_options options_; ///< its arrays are not used any more
-  Clock::time_point start_, first_{}, last_{};
   llmrt_result result_{};
   Status status_;
   std::string stopString_;
+  bool finished_ = false;
 };
+
+/// The request that \p given asks for, without its listener.
+Result<RequestOptions> requestOf(const Model &model, const llmrt_generate_options &options,
+                                 const int32_t *prompt, size_t count, bool wantText);
+llmrt_generate_options defaultOptions(const llmrt_plan *plan);
+inline Status missing(const char *what) { return invalidArgument(std::string(what) + " is NULL"); }
 
 } // namespace llmrt::capi
 
 struct llmrt_engine {
   std::shared_ptr<const llmrt::Model> model;
-  std::unique_ptr<llmrt::Engine> engine;
+  std::unique_ptr<llmrt::Engine> engine;       ///< until it is started
+  std::unique_ptr<llmrt::EngineThread> thread; ///< from then on
+  const llmrt::EngineMetrics *metrics = nullptr;
   std::vector<std::unique_ptr<llmrt::capi::ApiRequest>> requests;
   std::atomic<bool> inUse{false}; ///< by a call: another thread, or a callback, is refused
 };

@@ -20,8 +20,6 @@ llmrt_status report(const Status &status) {
 
 namespace {
 
-Status missing(const char *what) { return invalidArgument(std::string(what) + " is NULL"); }
-
 /// Copies \p n elements to a caller's buffer, or only counts them.
 template <typename T>
 Status fill(const T *from, size_t n, size_t withTerminator, T *to, size_t capacity, size_t *count) {
@@ -79,6 +77,12 @@ const char *llmrt_status_name(llmrt_status status) {
     return "resource exhausted";
   case LLMRT_IO_ERROR:
     return "i/o error";
+  case LLMRT_QUEUE_FULL:
+    return "queue full";
+  case LLMRT_DEADLINE_EXCEEDED:
+    return "deadline exceeded";
+  case LLMRT_UNAVAILABLE:
+    return "unavailable";
   case LLMRT_CANCELLED:
     return "cancelled";
   case LLMRT_INTERNAL:

@@ -312,8 +312,8 @@ void Sampler::dropLikely(const SamplingParams &params) {
     candidates_.erase(candidates_.begin(), candidates_.begin() + ptrdiff_t(likely - 1));
 }
 
-int32_t Sampler::chooseRanked(std::span<const float> work, float top, const SamplingParams &params,
-                              const SamplingContext &context, uint64_t position) {
+void Sampler::filterRanked(std::span<const float> work, float top, const SamplingParams &params,
+                           const SamplingContext &context, uint64_t position) {
   constexpr float never = -std::numeric_limits<float>::infinity();
   PositionNoise noise(params.seed, params.stream, position);
   candidates_.clear();
@@ -364,39 +364,14 @@ int32_t Sampler::chooseRanked(std::span<const float> work, float top, const Samp
     }
     candidates_.resize(kept);
   }
-  GumbelMax draw(noise, top, params.temperature);
-  for (const Candidate &c : candidates_)
-    draw.consider(c.logit, c.id);
-  if (params.mirostat && context.surprise) {
-    double p = exponentials_[size_t(draw.id())] / total();
-    *context.surprise -= static_cast<double>(params.mirostatEta) *
-                         (-fixedLog(p) / ln2 - static_cast<double>(params.mirostatTau));
-  }
-  return draw.id();
 }
 
-int32_t Sampler::choose(std::span<const float> work, int32_t best, const SamplingParams &params,
-                        const SamplingContext &context, uint64_t position) {
-  if (params.temperature == 0 || (!params.mirostat && (params.topK == 1 || params.topP == 0)))
-    return best;
-  float top = work[static_cast<size_t>(best)];
+void Sampler::filter(std::span<const float> work, float top, const SamplingParams &params,
+                     const SamplingContext &context, uint64_t position) {
   if (params.mirostat || params.typicalP < 1 || params.xtcProbability > 0)
-    return chooseRanked(work, top, params, context, position);
+    return filterRanked(work, top, params, context, position);
   constexpr float never = -std::numeric_limits<float>::infinity();
-  PositionNoise noise(params.seed, params.stream, position);
-  GumbelMax draw(noise, top, params.temperature);
-  // min-p compares with the likeliest token, which every filter keeps, so it acts on the logits.
-  double floor = params.minP > 0 ? top + fixedLog(static_cast<double>(params.minP)) : minusInfinity;
-  bool limitK = params.topK > 0 && static_cast<size_t>(params.topK) < work.size();
-  if (!limitK && params.topP >= 1) {
-    // Nothing to rank. The likeliest first: a good bound early lets most others be passed over.
-    draw.consider(top, best);
-    for (size_t i = 0; i < work.size(); ++i)
-      if (work[i] >= floor && work[i] > never)
-        draw.consider(work[i], static_cast<int32_t>(i));
-    return draw.id();
-  }
-  if (limitK) {
+  if (params.topK > 0 && static_cast<size_t>(params.topK) < work.size()) {
     collectTopK(work, static_cast<size_t>(params.topK));
     if (params.topP < 1) {
       double total = 0; // of what top-k kept
@@ -405,48 +380,162 @@ int32_t Sampler::choose(std::span<const float> work, int32_t best, const Samplin
             fixedExp(static_cast<double>(c.logit) - top);
       keepUntil(0, 0, static_cast<double>(params.topP) * total);
     }
-  } else {
+  } else if (params.topP < 1) {
     collectNucleus(work, top, params.topP);
+  } else {
+    candidates_.clear();
+    for (size_t i = 0; i < work.size(); ++i)
+      candidates_.push_back({work[i], static_cast<int32_t>(i)});
   }
+  // min-p compares with the likeliest token, which every filter keeps, so it acts on the logits.
+  double floor = params.minP > 0 ? top + fixedLog(static_cast<double>(params.minP)) : minusInfinity;
+  std::erase_if(candidates_,
+                [&](const Candidate &c) { return c.logit < floor || !(c.logit > never); });
+}
+
+int32_t Sampler::choose(std::span<const float> work, int32_t best, const SamplingParams &params,
+                        const SamplingContext &context, uint64_t position) {
+  if (isGreedy(params))
+    return best;
+  float top = work[static_cast<size_t>(best)];
+  PositionNoise noise(params.seed, params.stream, position);
+  GumbelMax draw(noise, top, params.temperature);
+  bool ranks = params.mirostat || params.typicalP < 1 || params.xtcProbability > 0 ||
+               params.topP < 1 ||
+               (params.topK > 0 && static_cast<size_t>(params.topK) < work.size());
+  if (!ranks) {
+    // Nothing to rank. The likeliest first: a good bound early lets most others be passed over.
+    constexpr float never = -std::numeric_limits<float>::infinity();
+    double floor =
+        params.minP > 0 ? top + fixedLog(static_cast<double>(params.minP)) : minusInfinity;
+    draw.consider(top, best);
+    for (size_t i = 0; i < work.size(); ++i)
+      if (work[i] >= floor && work[i] > never)
+        draw.consider(work[i], static_cast<int32_t>(i));
+    return draw.id();
+  }
+  filter(work, top, params, context, position);
   for (const Candidate &c : candidates_)
-    if (c.logit >= floor && c.logit > never)
-      draw.consider(c.logit, c.id);
+    draw.consider(c.logit, c.id);
+  if (params.mirostat && context.surprise) {
+    double total = 0;
+    for (const Candidate &c : candidates_)
+      total += exponentials_[size_t(c.id)];
+    double p = exponentials_[size_t(draw.id())] / total;
+    *context.surprise -= static_cast<double>(params.mirostatEta) *
+                         (-fixedLog(p) / ln2 - static_cast<double>(params.mirostatTau));
+  }
   return draw.id();
 }
 
-Result<SampledToken> Sampler::sample(std::span<const float> logits, const SamplingParams &params,
-                                     uint64_t position, const SamplingContext &context) {
+Result<Sampler::Prepared> Sampler::prepare(std::span<const float> logits,
+                                           const SamplingParams &params, uint64_t position,
+                                           const SamplingContext &context) {
   assert(logits.size() == adjusted_.size() && "one logit a token of the vocabulary");
-  SampledToken token;
   int32_t best = finiteArgmax(logits);
   if (best < 0)
     return internalError("the logits at position " + std::to_string(position) +
                          " hold NaN or an infinity; the model's weights or this prompt overflow");
-  std::span<const float> work = logits;
   bool masks = !context.banned.empty() || !context.alsoBanned.empty() || !context.allowed.empty() ||
                !params.badWords.empty();
-  if (params.changesLogits() || masks) {
-    std::copy(logits.begin(), logits.end(), adjusted_.begin());
-    if (params.needsHistory())
-      applyPenalties(adjusted_, params, *context.history);
-    if (params.usesDry())
-      applyDry(adjusted_, params, context.tokens);
-    for (const LogitBias &b : params.logitBias)
-      adjusted_[static_cast<size_t>(b.id)] += b.bias;
-    work = adjusted_;
-    best = finiteArgmax(work);
+  if (!params.changesLogits() && !masks)
+    return Prepared{logits, best};
+  std::copy(logits.begin(), logits.end(), adjusted_.begin());
+  if (params.needsHistory())
+    applyPenalties(adjusted_, params, *context.history);
+  if (params.usesDry())
+    applyDry(adjusted_, params, context.tokens);
+  for (const LogitBias &b : params.logitBias)
+    adjusted_[static_cast<size_t>(b.id)] += b.bias;
+  best = finiteArgmax(adjusted_);
+  if (best < 0)
+    return invalidArgument("the penalties make a logit at position " + std::to_string(position) +
+                           " infinite; use smaller ones");
+  if (masks) {
+    applyMasks(adjusted_, params, context);
+    best = maskedArgmax(adjusted_);
     if (best < 0)
-      return invalidArgument("the penalties make a logit at position " + std::to_string(position) +
-                             " infinite; use smaller ones");
-    if (masks) {
-      applyMasks(adjusted_, params, context);
-      best = maskedArgmax(work);
-      if (best < 0)
-        return invalidArgument("no token may stand at position " + std::to_string(position) +
-                               ": grammar, min_tokens and bad_words together forbid all");
-    }
+      return invalidArgument("no token may stand at position " + std::to_string(position) +
+                             ": grammar, min_tokens and bad_words together forbid all");
   }
-  token.id = choose(work, best, params, context, position);
+  return Prepared{adjusted_, best};
+}
+
+Result<SampledToken> Sampler::sample(std::span<const float> logits, const SamplingParams &params,
+                                     uint64_t position, const SamplingContext &context) {
+  LLMRT_ASSIGN_OR_RETURN(Prepared prepared, prepare(logits, params, position, context));
+  SampledToken token;
+  token.id = choose(prepared.logits, prepared.best, params, context, position);
+  if (params.logprobs >= 0)
+    fillLogprobs(logits, params, token);
+  return token;
+}
+
+Status Sampler::distribution(std::span<const float> logits, const SamplingParams &params,
+                             uint64_t position, const SamplingContext &context,
+                             std::vector<TokenProbability> &out) {
+  LLMRT_ASSIGN_OR_RETURN(Prepared prepared, prepare(logits, params, position, context));
+  if (isGreedy(params)) {
+    out.push_back({prepared.best, 1});
+    return Status::ok();
+  }
+  float top = prepared.logits[static_cast<size_t>(prepared.best)];
+  filter(prepared.logits, top, params, context, position);
+  double scale = 1.0 / static_cast<double>(params.temperature), total = 0;
+  size_t first = out.size();
+  for (const Candidate &c : candidates_) {
+    double value = fixedExp((static_cast<double>(c.logit) - top) * scale);
+    out.push_back({c.id, value});
+    total += value;
+  }
+  for (size_t i = first; i < out.size(); ++i)
+    out[i].probability /= total;
+  return Status::ok();
+}
+
+Result<SampledToken> Sampler::sampleClassical(std::span<const float> logits,
+                                              const SamplingParams &params, uint64_t position,
+                                              const SamplingContext &context, int32_t drafted,
+                                              std::span<const TokenProbability> draft) {
+  target_.clear();
+  LLMRT_RETURN_IF_ERROR(distribution(logits, params, position, context, target_));
+  PositionNoise noise(params.seed, params.stream, position);
+  // Ids that no token has: independent of the noise by which a draft model drew.
+  auto uniform = [&](uint32_t id) { return (static_cast<double>(noise.bits(id)) + 0.5) * 0x1p-52; };
+  SampledToken token;
+  double q = draft.empty() ? 1 : 0, p = 0;
+  for (const TokenProbability &t : draft)
+    q = t.id == drafted ? t.probability : q;
+  for (const TokenProbability &t : target_)
+    p = t.id == drafted ? t.probability : p;
+  if (drafted >= 0 && uniform(0xfffffffd) * q < p) {
+    token.id = drafted;
+  } else {
+    double total = 0;
+    if (drafted >= 0) { // max(p - q, 0)
+      draftShare_.resize(adjusted_.size());
+      for (const TokenProbability &t : draft)
+        draftShare_[size_t(t.id)] = t.probability;
+      if (draft.empty())
+        draftShare_[size_t(drafted)] = 1;
+      for (TokenProbability &t : target_)
+        t.probability = std::max(t.probability - draftShare_[size_t(t.id)], 0.0);
+      for (const TokenProbability &t : draft)
+        draftShare_[size_t(t.id)] = 0;
+      draftShare_[size_t(drafted)] = 0;
+    }
+    for (const TokenProbability &t : target_)
+      total += t.probability;
+    double left = uniform(0xfffffffc) * total;
+    // Where rounding left nothing, the likeliest of the target stands for it.
+    token.id = target_.front().id;
+    for (const TokenProbability &t : target_)
+      if (t.probability > 0) {
+        token.id = t.id;
+        if ((left -= t.probability) < 0)
+          break;
+      }
+  }
   if (params.logprobs >= 0)
     fillLogprobs(logits, params, token);
   return token;

@@ -32,6 +32,12 @@ struct SampledToken {
   int32_t topCount = 0;                      ///< 0 unless logprobs were asked for
 };
 
+/// A token that the filters left, with its share at the request's temperature.
+struct TokenProbability {
+  int32_t id;
+  double probability;
+};
+
 /// What a draw depends on beside the logits and the parameters.
 struct SamplingContext {
   const TokenHistory *history = nullptr; ///< where params.needsHistory()
@@ -66,7 +72,29 @@ public:
   Result<SampledToken> sample(std::span<const float> logits, const SamplingParams &params,
                               uint64_t position, const SamplingContext &context);
 
+  /// The classical rule of speculative sampling (Leviathan et al. 2023, Chen et al. 2023): \p
+  /// drafted, drawn from \p draft, is taken with probability p / q; else the token is drawn from
+  /// the positive part of p - q. The distribution is sample()'s, the tokens of a seed are not.
+  /// Without \p draft the draft was certain of its token; with \p drafted below 0 there was none.
+  Result<SampledToken> sampleClassical(std::span<const float> logits, const SamplingParams &params,
+                                       uint64_t position, const SamplingContext &context,
+                                       int32_t drafted, std::span<const TokenProbability> draft);
+  /// Appends what sample() draws from: not for mirostat, whose bound moves with the draw.
+  Status distribution(std::span<const float> logits, const SamplingParams &params,
+                      uint64_t position, const SamplingContext &context,
+                      std::vector<TokenProbability> &out);
+
 private:
+  /// Logits after penalties and masks, and the largest of them.
+  struct Prepared {
+    std::span<const float> logits;
+    int32_t best;
+  };
+  Result<Prepared> prepare(std::span<const float> logits, const SamplingParams &params,
+                           uint64_t position, const SamplingContext &context);
+  static bool isGreedy(const SamplingParams &params) {
+    return params.temperature == 0 || (!params.mirostat && (params.topK == 1 || params.topP == 0));
+  }
   struct Candidate {
     float logit;
     int32_t id;
@@ -83,8 +111,11 @@ private:
                   const SamplingContext &context);
   int32_t choose(std::span<const float> work, int32_t best, const SamplingParams &params,
                  const SamplingContext &context, uint64_t position);
-  int32_t chooseRanked(std::span<const float> work, float top, const SamplingParams &params,
-                       const SamplingContext &context, uint64_t position);
+  /// Puts what the filters leave into candidates_.
+  void filter(std::span<const float> work, float top, const SamplingParams &params,
+              const SamplingContext &context, uint64_t position);
+  void filterRanked(std::span<const float> work, float top, const SamplingParams &params,
+                    const SamplingContext &context, uint64_t position);
   void keepTypical(double typicalP);
   void dropLikely(const SamplingParams &params);
   void collectTopK(std::span<const float> logits, size_t k);
@@ -94,9 +125,11 @@ private:
   void fillLogprobs(std::span<const float> logits, const SamplingParams &params,
                     SampledToken &token);
 
-  std::vector<float> adjusted_;       ///< [vocabulary] after penalties and bias
-  std::vector<double> exponentials_;  ///< [vocabulary] e^(logit - top)
-  std::vector<Candidate> candidates_; ///< survivors of top-k and top-p, capacity vocabulary
+  std::vector<float> adjusted_;          ///< [vocabulary] after penalties and bias
+  std::vector<double> exponentials_;     ///< [vocabulary] e^(logit - top)
+  std::vector<Candidate> candidates_;    ///< survivors of top-k and top-p, capacity vocabulary
+  std::vector<TokenProbability> target_; ///< of the classical rule
+  std::vector<double> draftShare_;       ///< [vocabulary] of the classical rule, else zero
   std::vector<int32_t> repeats_;  ///< [vocabulary] length of the repeat that a token goes on with
   std::vector<int32_t> repeated_; ///< those with one
 };

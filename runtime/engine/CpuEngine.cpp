@@ -96,7 +96,8 @@ Result<EngineLimits> engineLimits(const ModelShape &shape, const CpuEngineOption
   limits.blockTokens = options.blockTokens > 0 ? options.blockTokens : shape.blockTokens;
   limits.maxRows =
       options.promptLogits ? std::min(limits.maxBatchedTokens, shape.maxRows) : limits.maxSequences;
-  limits.speculation = {options.speculation.tokens, options.speculation.adaptive};
+  limits.speculation = {options.speculation.tokens, options.speculation.adaptive,
+                        options.speculation.classical};
   if (options.speculation.tokens > 0) {
     // A window is one sequence's tokens of one step.
     limits.maxBatchedTokens =

@@ -123,6 +123,14 @@ Status DraftModel::propose(std::span<DraftRequest> requests) {
       if (!token)
         continue; // the large model will say so, if it is the same there
       request.draft->push_back(token->id);
+      if (request.distributions) { // from what it was drawn, by the same history
+        SamplingContext context;
+        context.history = request.history;
+        LLMRT_RETURN_IF_ERROR(sampler_.distribution(
+            {logits, static_cast<size_t>(limits_.sampledVocabulary)}, state.sampling,
+            state.sequence.tokens.size(), context, request.distributions->entries));
+        request.distributions->ends.push_back(request.distributions->entries.size());
+      }
       if (static_cast<int64_t>(request.draft->size()) >= request.limit)
         continue;
       state.sequence.tokens.push_back(token->id);

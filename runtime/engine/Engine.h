@@ -137,7 +137,8 @@ private:
   void commit(const Chunk &chunk, const float *logits);
   void fork(Sequence &sequence, const float *row);
   /// Draws the next token from a row of logits and commits it; returns it, or -1 after a failure.
-  int32_t draw(Sequence &sequence, const float *row);
+  /// \p guess is the index of the guess that is verified, for the classical rule; -1: none.
+  int32_t draw(Sequence &sequence, const float *row, int64_t guess = -1);
   /// Adds the drawn token and ends the sequence if that is due.
   void commitToken(Sequence &sequence, const SampledToken &token);
   /// Tells the listener; the sequence goes with the next removeFinished().

@@ -40,7 +40,7 @@ void Engine::commit(const Chunk &chunk, const float *logits) {
     metrics_.draftTokens.add(chunk.drafted);
   }
   for (int64_t i = 0;; ++i, row += vocabulary) {
-    int32_t token = draw(sequence, row);
+    int32_t token = draw(sequence, row, i < chunk.drafted ? i : -1);
     // Behind the window the guess was not verified, but it can be compared as well.
     bool guessed = i < static_cast<int64_t>(sequence.draft.size()) && token >= 0;
     bool same = guessed && token == sequence.draft[static_cast<size_t>(i)];
@@ -85,7 +85,7 @@ void Engine::fork(Sequence &sequence, const float *row) {
   }
 }
 
-int32_t Engine::draw(Sequence &sequence, const float *row) {
+int32_t Engine::draw(Sequence &sequence, const float *row, int64_t guess) {
   if (static_cast<int64_t>(sequence.tokens.size()) >= sequence.maxTokens) {
     finish(sequence, FinishReason::Length); // no new token was asked for
     return -1;
@@ -106,9 +106,17 @@ int32_t Engine::draw(Sequence &sequence, const float *row) {
     if (grammar->canEnd() && !options.ignoreEnd)
       context.alsoAllowed = options.endIds;
   }
+  std::span<const float> logits(row, static_cast<size_t>(limits_.sampledVocabulary));
+  bool classical = speculator_ && limits_.speculation.classical && sequence.speculation &&
+                   !sequence.sampling.mirostat;
   Result<SampledToken> token =
-      sampler_.sample({row, static_cast<size_t>(limits_.sampledVocabulary)}, sequence.sampling,
-                      sequence.tokens.size(), context);
+      classical
+          ? sampler_.sampleClassical(
+                logits, sequence.sampling, sequence.tokens.size(), context,
+                guess < 0 ? -1 : sequence.draft[static_cast<size_t>(guess)],
+                guess < 0 ? std::span<const TokenProbability>()
+                          : sequence.speculation->distributions.of(static_cast<size_t>(guess)))
+          : sampler_.sample(logits, sequence.sampling, sequence.tokens.size(), context);
   if (!token) {
     finish(sequence, FinishReason::Error, token.status());
     return -1;

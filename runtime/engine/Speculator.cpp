@@ -132,7 +132,9 @@ Status Speculator::propose(std::span<const std::unique_ptr<Sequence>> running) {
     if (limit <= 0)
       continue;
     requests_.push_back({state.drafts.get(), sequence->tokens, &sequence->sampling,
-                         &sequence->history, limit, &sequence->draft, 0});
+                         &sequence->history, limit, &sequence->draft,
+                         limits_.classical ? &state.distributions : nullptr, 0});
+    state.distributions.clear();
     sequences_.push_back(sequence.get());
   }
   if (requests_.empty())

@@ -20,14 +20,16 @@
 namespace llmrt {
 
 struct SpeculationLimits {
-  int64_t tokens = 0;   ///< guesses a window at most
-  bool adaptive = true; ///< false: always as many as there are
+  int64_t tokens = 0;     ///< guesses a window at most
+  bool adaptive = true;   ///< false: always as many as there are
+  bool classical = false; ///< acceptance with probability p / q, Sampler::sampleClassical
 };
 
 /// What was observed of one sequence's guesses.
 struct SpeculationState {
   std::unique_ptr<DraftState> drafts;
   std::array<float, draftGrades> accepted{}; ///< share that came true, moving; 0: not seen yet
+  DraftDistributions distributions;          ///< of the present guesses, for the classical rule
   int32_t grade = 0;                         ///< of the present guesses
   int64_t sinceGuess = 0;                    ///< tokens since a costly drafter was asked
   bool asked = false; ///< before: the first time, the drafter has to read the prompt

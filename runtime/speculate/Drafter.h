@@ -9,6 +9,7 @@
 #ifndef LLMRT_SPECULATE_DRAFTER_H
 #define LLMRT_SPECULATE_DRAFTER_H
 
+#include "runtime/decode/Sampler.h"
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/decode/TokenHistory.h"
 #include "runtime/support/Status.h"
@@ -26,6 +27,21 @@ public:
   virtual ~DraftState() = default;
 };
 
+/// From what the guesses of a window were drawn; guess i has entries [ends[i - 1], ends[i]). Empty:
+/// the drafter was certain of each.
+struct DraftDistributions {
+  std::vector<TokenProbability> entries;
+  std::vector<size_t> ends;
+
+  void clear() { entries.clear(), ends.clear(); }
+  std::span<const TokenProbability> of(size_t guess) const {
+    if (guess >= ends.size())
+      return {};
+    size_t begin = guess == 0 ? 0 : ends[guess - 1];
+    return std::span(entries).subspan(begin, ends[guess] - begin);
+  }
+};
+
 /// One sequence that waits for guesses.
 struct DraftRequest {
   DraftState *state = nullptr; ///< begin() made it
@@ -36,6 +52,8 @@ struct DraftRequest {
   int64_t limit = 0;                     ///< guesses wanted at most
   /// The guesses, empty before and with room for limit; none is a good answer.
   std::vector<int32_t> *draft = nullptr;
+  /// Null unless the classical rule needs them.
+  DraftDistributions *distributions = nullptr;
   /// Set by the drafter: how sure it is, from 0 to draftGrades - 1. The share of guesses that come
   /// true is observed for each grade apart.
   int32_t grade = 0;

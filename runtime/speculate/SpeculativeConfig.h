@@ -16,14 +16,16 @@ namespace llmrt {
 ///   {"method": "suffix", "num_speculative_tokens": 16, "prompt_lookup_min": 2}
 ///   {"model": "draft.plan", "num_speculative_tokens": 4}       ("method": "draft_model" is
 ///   implied)
-/// and "adaptive": false, which is ours, verifies every guess whether it pays or not.
+/// Ours: "adaptive": false verifies every guess whether it pays or not; "acceptance": "classical"
+/// takes a guess with probability p / q (the text has the right distribution, but isn't that of the
+/// same seed without speculation) instead of "exact".
 struct SpeculativeConfig {
   enum class Method { None, Ngram, Suffix, DraftModel };
   Method method = Method::None;
   int64_t tokens = 0;                   ///< guesses a step at most, 1 to 64
   int64_t lookupMin = 2, lookupMax = 4; ///< tokens of the end of the text that must repeat
   std::string model;                    ///< the draft model's plan
-  bool adaptive = true;
+  bool adaptive = true, classical = false;
 
   /// An error names the key, its value and what is allowed. Defaults: 8 guesses for ngram, 16 for
   /// suffix, 4 for a model.

@@ -2,6 +2,7 @@
 
 #include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/Model.h"
+#include "runtime/engine/SetSpeculation.h"
 #include "tools/common/Inspect.h"
 #include "tools/common/Table.h"
 
@@ -184,10 +185,14 @@ private:
     engine.maxSequences = batch;
     engine.blockTokens = options_.blockSize;
     engine.maxBatchedTokens = options_.maxBatchedTokens;
-    engine.prefixCaching = false; // every token is to be computed
+    engine.prefixCaching = false;                  // every token is to be computed
     if (engine.maxBatchedTokens == 0 && batch > 1) // all prompts in one step, where one holds them
       engine.maxBatchedTokens = std::min<int64_t>(std::max<int64_t>(512, batch * depth()),
                                                   modelShape(plan_->head()).maxTokens);
+    if (!options_.speculativeConfig.empty()) {
+      LLMRT_ASSIGN_OR_RETURN(auto model, Model::fromPlan(plan_));
+      LLMRT_RETURN_IF_ERROR(setSpeculation(*model, options_.speculativeConfig, engine));
+    }
     return createEngine(plan_, engine);
   }
 

@@ -20,6 +20,7 @@ struct BenchOptions {
   std::string device; ///< "cpu", "cuda", "cuda:N"; empty: what the plan is for
   int64_t maxBatchedTokens = 0;
   int64_t blockSize = 0;
+  std::string speculativeConfig; ///< JSON, see runtime/speculate/SpeculativeConfig.h
   bool measure = false; ///< the roofline of this machine, measured, instead of defaults
   bool json = false;
 };

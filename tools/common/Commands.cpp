@@ -70,6 +70,16 @@ void addStepFlags(CLI::App &command, int64_t &batchedTokens, int64_t &blockSize)
 
 namespace {
 
+void addSpeculationFlag(CLI::App &command, std::string &config) {
+  command
+      .add_option("--speculative-config", config,
+                  "guess tokens and verify them together; the text stays the same. "
+                  "{\"method\": \"ngram\"} (the text's own words), \"suffix\", or {\"model\": "
+                  "\"draft.plan\"}; num_speculative_tokens, prompt_lookup_min and _max as in vLLM")
+      ->type_name("JSON")
+      ->group("Machine");
+}
+
 /// Runs the test of a plan that was verified.
 int selfTestMain(const std::string &path, std::ostream &out, std::ostream &err) {
   auto plan = llmrt::Plan::open(path);
@@ -183,6 +193,50 @@ CLI::App *addRunCommand(CLI::App &app, PlanResolver resolve, int &status) {
                   "the same for each time they stand there")
       ->type_name("X")
       ->group("Sampling");
+  run->add_option("--typical-p,--typical", o->typicalP,
+                  "only tokens about as surprising as is expected, up to P together")
+      ->type_name("P")
+      ->group("Sampling");
+  run->add_option("--dry-multiplier", o->dryMultiplier,
+                  "above 0: against going on with what stood in the text before (DRY)")
+      ->type_name("X")
+      ->group("Sampling");
+  run->add_option("--dry-base", o->dryBase, "how the DRY penalty grows with the repeat's length")
+      ->type_name("X")
+      ->group("Sampling");
+  run->add_option("--dry-allowed-length", o->dryAllowedLength, "tokens that may repeat for free")
+      ->type_name("N")
+      ->group("Sampling");
+  run->add_option("--xtc-probability", o->xtcProbability,
+                  "how often the likeliest tokens but one are left out (XTC)")
+      ->type_name("P")
+      ->group("Sampling");
+  run->add_option("--xtc-threshold", o->xtcThreshold, "from which probability a token is likely")
+      ->type_name("P")
+      ->group("Sampling");
+  run->add_option("--mirostat", o->mirostat, "2: steer the surprise instead of filtering; 0: off")
+      ->type_name("MODE")
+      ->group("Sampling");
+  run->add_option("--mirostat-tau,--mirostat-ent", o->mirostatTau, "the surprise wanted, in bits")
+      ->type_name("X")
+      ->group("Sampling");
+  run->add_option("--mirostat-eta,--mirostat-lr", o->mirostatEta, "how fast it is steered")
+      ->type_name("X")
+      ->group("Sampling");
+  run->add_option("--min-tokens", o->minTokens, "no end token before so many tokens")
+      ->type_name("N")
+      ->group("Sampling");
+  run->add_option("--json-schema", o->jsonSchema,
+                  "the answer is JSON that this schema accepts; @FILE reads it from a file")
+      ->type_name("JSON")
+      ->group("Output");
+  run->add_option("--regex", o->regex, "the answer matches this regular expression as a whole")
+      ->type_name("REGEX")
+      ->group("Output");
+  run->add_option("--grammar", o->grammar, "the answer follows this GBNF grammar; or @FILE")
+      ->type_name("GBNF")
+      ->group("Output");
+  addSpeculationFlag(*run, o->speculativeConfig);
   run->add_option("-s,--seed", o->seed, "the same seed gives the same text")
       ->type_name("S")
       ->capture_default_str()
@@ -293,6 +347,7 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
   addDeviceFlag(*bench, o->device);
   addMachineFlags(*bench, o->threads);
   addStepFlags(*bench, o->maxBatchedTokens, o->blockSize);
+  addSpeculationFlag(*bench, o->speculativeConfig);
   bench
       ->add_flag("--measure", o->measure,
                  "measure this machine's limits for the roofline, instead of defaults")

@@ -1,7 +1,9 @@
 #include "tools/common/Run.h"
 
+#include "runtime/decode/grammar/Grammar.h"
 #include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/Model.h"
+#include "runtime/engine/SetSpeculation.h"
 #include "runtime/engine/StreamSink.h"
 #include "tools/common/Npy.h"
 #include "tools/common/RunGraph.h"
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace llmc::tools {
@@ -110,6 +113,16 @@ SamplingParams samplingOf(const Model &model, const RunOptions &options) {
   set(params.topK, options.topK);
   set(params.topP, options.topP);
   set(params.minP, options.minP);
+  set(params.typicalP, options.typicalP);
+  set(params.dryMultiplier, options.dryMultiplier);
+  set(params.dryBase, options.dryBase);
+  set(params.dryAllowedLength, options.dryAllowedLength);
+  set(params.xtcProbability, options.xtcProbability);
+  set(params.xtcThreshold, options.xtcThreshold);
+  set(params.mirostat, options.mirostat);
+  set(params.mirostatTau, options.mirostatTau);
+  set(params.mirostatEta, options.mirostatEta);
+  set(params.minTokens, options.minTokens);
   set(params.repetitionPenalty, options.repetitionPenalty);
   set(params.presencePenalty, options.presencePenalty);
   set(params.frequencyPenalty, options.frequencyPenalty);
@@ -127,6 +140,33 @@ nlohmann::ordered_json logprobsJson(const std::vector<SampledToken> &tokens) {
     list.push_back({{"id", token.id}, {"logprob", token.logprob}, {"top", std::move(top)}});
   }
   return list;
+}
+
+/// A flag's text; "@FILE" stands for a file's.
+Result<std::string> textOf(const std::string &value) {
+  if (!value.starts_with("@"))
+    return value;
+  std::ifstream in(value.substr(1), std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in)
+    return ioError(value.substr(1) + ": can't be read");
+  return text;
+}
+
+Status addGrammar(const Model &model, const RunOptions &options, RequestOptions &request) {
+  using Compile = Result<std::shared_ptr<const Grammar>> (*)(std::string_view);
+  const std::pair<const std::string &, Compile> given[] = {
+      {options.jsonSchema, Grammar::fromJsonSchema},
+      {options.regex, Grammar::fromRegex},
+      {options.grammar, Grammar::fromGbnf}};
+  for (auto [value, compile] : given) {
+    if (value.empty())
+      continue;
+    LLMRT_ASSIGN_OR_RETURN(std::string text, textOf(value));
+    LLMRT_ASSIGN_OR_RETURN(request.grammar, compile(text));
+    LLMRT_ASSIGN_OR_RETURN(request.vocabularyTrie, model.vocabularyTrie());
+  }
+  return Status::ok();
 }
 
 void printJson(const std::vector<int32_t> &prompt, const RunListener &listener, bool hasText,
@@ -151,6 +191,12 @@ void printJson(const std::vector<int32_t> &prompt, const RunListener &listener, 
     json["timings"]["threads"] = cpu->threads();
     json["timings"]["cpu_level"] = cpuLevelName(cpu->level());
   }
+  const EngineMetrics &metrics = engine.metrics();
+  if (metrics.draftTokens > 0)
+    json["speculation"] = {{"drafts", metrics.drafts.get()},
+                           {"draft_tokens", metrics.draftTokens.get()},
+                           {"accepted_tokens", metrics.acceptedTokens.get()},
+                           {"steps", metrics.steps.get()}};
   out << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
 }
 
@@ -182,6 +228,8 @@ Status run(const std::string &path, const RunOptions &options, std::ostream &out
   engineOptions.blockTokens = options.blockSize;
   engineOptions.promptLogits = !options.logitsOut.empty();
   LLMRT_ASSIGN_OR_RETURN(engineOptions.sampledVocabulary, model->sampledVocabulary());
+  if (!options.speculativeConfig.empty())
+    LLMRT_RETURN_IF_ERROR(setSpeculation(*model, options.speculativeConfig, engineOptions));
   LLMRT_ASSIGN_OR_RETURN(auto engine, createEngine(model->plan(), engineOptions));
 
   bool hasText = model->hasTokenizer();
@@ -194,6 +242,7 @@ Status run(const std::string &path, const RunOptions &options, std::ostream &out
   request.ignoreEnd = options.ignoreEos;
   request.promptLogits = !options.logitsOut.empty();
   request.listener = &listener;
+  LLMRT_RETURN_IF_ERROR(addGrammar(*model, options, request));
   listener.keepLogprobs = options.logprobs >= 0;
   if (hasText || !options.stop.empty()) {
     LLMRT_ASSIGN_OR_RETURN(auto tokenizer, model->tokenizer());
@@ -249,6 +298,8 @@ int runMain(const std::string &path, const RunOptions &options, std::ostream &ou
     return usage("--chat and --system need a text (-p)");
   if (options.system && !options.chat)
     return usage("--system needs --chat");
+  if (!options.jsonSchema.empty() + !options.regex.empty() + !options.grammar.empty() > 1)
+    return usage("give one of --json-schema, --regex and --grammar");
   Status status = run(path, options, out, err);
   if (!status) {
     err << "error: " << status.message() << std::endl;

@@ -21,10 +21,15 @@ struct RunOptions {
   bool ignoreEos = false;
   std::vector<std::string> stop;
 
-  std::optional<float> temperature, topP, minP, repetitionPenalty, presencePenalty,
-      frequencyPenalty;
-  std::optional<int32_t> topK;
+  std::optional<float> temperature, topP, minP, typicalP, repetitionPenalty, presencePenalty,
+      frequencyPenalty, dryMultiplier, dryBase, xtcProbability, xtcThreshold, mirostatTau,
+      mirostatEta;
+  std::optional<int32_t> topK, dryAllowedLength, mirostat, minTokens;
   uint64_t seed = 0;
+
+  /// At most one: a JSON schema, a regular expression, a GBNF grammar; a text, or @FILE.
+  std::string jsonSchema, regex, grammar;
+  std::string speculativeConfig; ///< JSON, see runtime/speculate/SpeculativeConfig.h
 
   int32_t logprobs = -1;
   bool json = false;

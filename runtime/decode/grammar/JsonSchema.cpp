@@ -23,7 +23,7 @@ constexpr std::array annotations = {
     "title",   "description", "default",     "examples", "$schema",   "$id",       "$comment",
     "$anchor", "$defs",       "definitions", "readOnly", "writeOnly", "deprecated"};
 
-std::string quoted(std::string_view text) {
+std::string jsonString(std::string_view text) {
   std::string out = "\"";
   constexpr char hex[] = "0123456789abcdef";
   for (char c : text) {
@@ -56,7 +56,7 @@ std::string written(const JsonValue &value) {
   case JsonType::Number:
     return std::string(value.asString());
   case JsonType::String:
-    return quoted(value.asString());
+    return jsonString(value.asString());
   case JsonType::Array: {
     std::string out;
     for (JsonValue element : value.elements())
@@ -66,7 +66,7 @@ std::string written(const JsonValue &value) {
   case JsonType::Object: {
     std::string out;
     for (JsonMember member : value.members())
-      out += (out.empty() ? "" : ",") + quoted(member.key) + ":" + written(member.value);
+      out += (out.empty() ? "" : ",") + jsonString(member.key) + ":" + written(member.value);
     return "{" + out + "}";
   }
   }
@@ -516,7 +516,7 @@ private:
                                value(m.value, path + "/properties/" + name, depth + 1));
         bool isRequired = std::find(required.begin(), required.end(), name) != required.end();
         names.push_back(name);
-        properties.push_back({member(text(quoted(name)), content), isRequired});
+        properties.push_back({member(text(jsonString(name)), content), isRequired});
       }
     }
     JsonValue additional = schema["additionalProperties"];
@@ -528,7 +528,7 @@ private:
                                                  ? value(additional, path, depth + 1)
                                                  : Result<Expr>(anyValue()));
         names.push_back(name);
-        properties.push_back({member(text(quoted(name)), content), true});
+        properties.push_back({member(text(jsonString(name)), content), true});
       }
     Expr other = 0;
     if (open) {

@@ -141,6 +141,16 @@ public:
   Options &frequencyPenalty(float p) { return raw_.frequency_penalty = p, *this; }
   Options &seed(uint64_t s) { return raw_.seed = s, *this; }
   Options &ignoreEos(bool ignore = true) { return raw_.ignore_eos = ignore, *this; }
+  Options &logprobs(int32_t n) { return raw_.logprobs = n, *this; }
+  Options &minTokens(int32_t n) { return raw_.min_tokens = n, *this; }
+  Options &choices(int32_t n) { return raw_.choices = n, *this; }
+  Options &priority(int32_t p) { return raw_.priority = p, *this; }
+  Options &timeout(double seconds) { return raw_.timeout_seconds = seconds, *this; }
+  Options &cacheSalt(std::string salt) { return salt_ = std::move(salt), *this; }
+  /// What the text must be; the last one given counts.
+  Options &jsonSchema(std::string text) { return constrain(std::move(text), 's'); }
+  Options &regex(std::string text) { return constrain(std::move(text), 'r'); }
+  Options &grammar(std::string text) { return constrain(std::move(text), 'g'); }
   Options &stopStrings(std::vector<std::string> strings) {
     return stops_ = std::move(strings), *this;
   }
@@ -153,13 +163,44 @@ public:
     llmrt_generate_options options = raw_;
     options.stop_strings = stopPointers_.data();
     options.stop_string_count = stopPointers_.size();
+    options.cache_salt = salt_.empty() ? nullptr : salt_.c_str();
+    options.json_schema = constraintKind_ == 's' ? constraint_.c_str() : nullptr;
+    options.regex = constraintKind_ == 'r' ? constraint_.c_str() : nullptr;
+    options.grammar = constraintKind_ == 'g' ? constraint_.c_str() : nullptr;
     return options;
   }
 
 private:
+  Options &constrain(std::string text, char kind) {
+    constraint_ = std::move(text);
+    constraintKind_ = kind;
+    return *this;
+  }
   llmrt_generate_options raw_;
+  std::string salt_, constraint_;
+  char constraintKind_ = 0;
   std::vector<std::string> stops_;
   mutable std::vector<const char *> stopPointers_;
+};
+
+/// A request whose events are fetched; a started engine makes them. Closing it cancels.
+class Stream {
+public:
+  explicit Stream(llmrt_stream *stream) : handle_(stream) {}
+  /// The next event; of kind LLMRT_EVENT_NONE when none came in time, LLMRT_EVENT_END after the
+  /// last. Pointers in it are valid until the next call.
+  llmrt_event next(int timeoutMs = -1) {
+    llmrt_event event = {};
+    event.size = sizeof(event);
+    check(llmrt_stream_next(handle_.get(), timeoutMs, &event));
+    return event;
+  }
+
+private:
+  struct Close {
+    void operator()(llmrt_stream *stream) const { llmrt_stream_close(stream); }
+  };
+  std::unique_ptr<llmrt_stream, Close> handle_;
 };
 
 class Engine {
@@ -196,6 +237,24 @@ public:
       std::rethrow_exception(callbacks.thrown);
     check(status);
     return result;
+  }
+
+  /// Gives the engine a thread of its own: from then on every function may be called from any
+  /// thread.
+  void start() { check(llmrt_engine_start(get())); }
+  /// Waits until all requests have ended; no more are taken.
+  void drain() { check(llmrt_engine_drain(get())); }
+  Stream stream(const std::vector<int32_t> &prompt, const Options &options, bool wantText = true) {
+    llmrt_generate_options raw = options.raw();
+    llmrt_stream *stream = nullptr;
+    check(llmrt_stream_open(get(), prompt.data(), prompt.size(), &raw, wantText, &stream));
+    return Stream(stream);
+  }
+  llmrt_metrics metrics() const {
+    llmrt_metrics metrics = {};
+    metrics.size = sizeof(metrics);
+    check(llmrt_engine_get_metrics(get(), &metrics));
+    return metrics;
   }
 
   /// Ends what runs; from any thread.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <gtest/gtest.h>
 #include <map>
 
@@ -223,6 +224,70 @@ TEST(Filters, ChiSquareOfAllFiltersTogether) {
     statistic += (seen[id] - expected) * (seen[id] - expected) / expected;
   }
   EXPECT_LT(statistic, 22.5) << "99.9th percentile for up to 6 degrees of freedom";
+}
+
+TEST(Classical, S04_TheDistributionIsTheTargetsWhateverTheDraft) {
+  const std::vector<float> target = {3, 2, 1, 0}, draft = {0, 1, 2, 3};
+  struct Case {
+    const char *name;
+    std::function<void(SamplingParams &)> set;
+  };
+  const Case cases[] = {{"top_k", [](SamplingParams &p) { p.topK = 2; }},
+                        {"top_p", [](SamplingParams &p) { p.topP = 0.8f; }},
+                        {"min_p", [](SamplingParams &p) { p.minP = 0.1f; }},
+                        {"penalty", [](SamplingParams &p) { p.repetitionPenalty = 1.5f; }},
+                        {"bias", [](SamplingParams &p) { p.logitBias = {{3, 2}}; }},
+                        {"plain", [](SamplingParams &) {}}};
+  const Ids prompt = {0};
+  TokenHistory history(4, prompt, 4);
+  SamplingContext context;
+  context.history = &history;
+  constexpr int count = 200000;
+  for (const Case &c : cases)
+    for (int certain = 0; certain < 2; ++certain) {
+      SamplingParams params = at(1);
+      c.set(params);
+      Sampler sampler(4), drafter(4);
+      std::vector<TokenProbability> want, q;
+      ASSERT_TRUE(sampler.distribution(target, params, 0, context, want));
+      ASSERT_TRUE(drafter.distribution(draft, params, 0, context, q));
+      std::map<int32_t, int> seen;
+      int accepted = 0;
+      for (int i = 0; i < count; ++i) {
+        // A drafter that draws with the same noise, or one that always says 1.
+        int32_t guess = certain ? 1 : drafter.sample(draft, params, uint64_t(i), context)->id;
+        auto token = sampler.sampleClassical(target, params, uint64_t(i), context, guess,
+                                             certain ? std::span<const TokenProbability>()
+                                                     : std::span<const TokenProbability>(q));
+        ASSERT_TRUE(token);
+        ++seen[token->id];
+        accepted += token->id == guess;
+      }
+      double statistic = 0, overlap = 0;
+      for (const TokenProbability &t : want) {
+        double expected = count * t.probability;
+        statistic += (seen[t.id] - expected) * (seen[t.id] - expected) / expected;
+        for (const TokenProbability &d : q)
+          overlap += d.id == t.id ? std::min(d.probability, t.probability) : 0;
+        if (certain)
+          overlap = t.id == 1 ? t.probability : overlap;
+      }
+      int all = 0;
+      for (auto [id, n] : seen)
+        all += n * int(std::any_of(want.begin(), want.end(),
+                                   [id = id](const TokenProbability &t) { return t.id == id; }));
+      EXPECT_EQ(all, count) << c.name << ": only what the target's filters leave";
+      EXPECT_LT(statistic, 16.3) << c.name << " " << certain; // 99.9th percentile, 3 degrees
+      if (!certain) // the rule accepts as often as any can
+        EXPECT_NEAR(accepted / double(count), overlap, 0.006) << c.name;
+    }
+}
+
+TEST(Classical, GreedyIsGreedy) {
+  Sampler sampler(3);
+  std::vector<float> logits = {1, 5, 2};
+  for (int32_t guess : {-1, 0, 1, 2})
+    EXPECT_EQ(sampler.sampleClassical(logits, {}, 0, {}, guess, {})->id, 1);
 }
 
 TEST(Filters, EveryParameterIsChecked) {

@@ -145,7 +145,7 @@ TEST_P(Preempted, A13_StreamsAreAsWithALargePool) {
     return listeners;
   };
   int64_t none = 0, some = 0;
-  auto want = run(64, none), got = run(4, some);
+  auto want = run(64, none), got = run(6, some);
   EXPECT_EQ(none, 0);
   EXPECT_GT(some, 0);
   for (size_t i = 0; i < 3; ++i) {

@@ -96,6 +96,10 @@ TEST(SpeculativeConfig, Parses) {
     EXPECT_FALSE(config) << json;
     return config ? std::string() : config.status().message();
   };
+  EXPECT_TRUE(
+      SpeculativeConfig::parse(R"({"method":"suffix","acceptance":"classical"})")->classical);
+  EXPECT_NE(message(R"({"method":"suffix","acceptance":"x"})").find("classical"),
+            std::string::npos);
   EXPECT_NE(message(R"({"method": "magic"})").find("\"magic\""), std::string::npos);
   EXPECT_NE(message(R"({"method": "ngram", "num_speculative_tokens": 65})").find("1 to 64"),
             std::string::npos);
@@ -230,7 +234,7 @@ TEST(Speculation, S12_EveryRowIsPlainDecodingWhateverIsAccepted) {
 TEST(Speculation, S15_TheSeedsTextIsTheSameWithEveryDrafterAndWindow) {
   auto sampled = [](RequestOptions &o) {
     o.sampling.temperature = 3.5f;
-    o.sampling.topP = 0.95f;
+    o.sampling.minP = 1e-7f;
     o.sampling.seed = 7;
     o.sampling.logprobs = 2;
     o.sampling.presencePenalty = 0.3f;
@@ -345,6 +349,35 @@ TEST(Speculation, S14_PenaltiesCountAcceptedTokensOnly) {
     bench.drain();
     EXPECT_EQ(got.ids, want.ids) << name;
   }
+}
+
+TEST(Speculation, TheClassicalRuleIsDeterministicAndGreedyStaysGreedy) {
+  BenchOptions setup;
+  auto run = [&](std::unique_ptr<Drafter> drafter, float temperature, int64_t *accepted) {
+    setup.limits.speculation = {4, false, true};
+    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(), setup.script);
+    auto engine = std::move(*Engine::create(std::move(owned), setup.limits, std::move(drafter)));
+    RecordingListener listener;
+    RequestOptions options;
+    options.prompt = promptOf(20);
+    options.maxNewTokens = 100;
+    options.sampling.temperature = temperature;
+    options.sampling.seed = 9;
+    options.listener = &listener;
+    EXPECT_TRUE(engine->add(std::move(options)));
+    while (engine->busy())
+      EXPECT_TRUE(engine->step());
+    *accepted = engine->metrics().acceptedTokens;
+    return listener.ids;
+  };
+  int64_t accepted = 0;
+  EXPECT_EQ(run(ownModel(), 0, &accepted), expected(promptOf(20), 100));
+  EXPECT_GT(accepted, 70);
+  Ids first = run(ownModel(), 3, &accepted);
+  EXPECT_GT(accepted, 70) << "p / q is 1 for the same model";
+  EXPECT_EQ(run(ownModel(), 3, &accepted), first);
+  EXPECT_EQ(first.size(), 100u);
+  EXPECT_EQ(run(std::make_unique<SuffixDrafter>(1), 3, &accepted).size(), 100u);
 }
 
 TEST(Speculation, WindowsShareTheStepsBudget) {

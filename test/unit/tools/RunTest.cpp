@@ -75,6 +75,61 @@ TEST(Run, JsonHasWhatScriptsNeed) {
     EXPECT_GT(json["timings"][key].get<double>(), 0) << key;
 }
 
+TEST(Run, AGrammarHoldsTheAnswer) {
+  TinyPlanFile file(scripted());
+  RunOptions options = prompt("a");
+  options.regex = "[d-f]{3}x";
+  EXPECT_EQ(run(file, options).out, "dddx\n");
+  options.regex = "";
+  options.jsonSchema = R"({"type": "string"})"; // the vocabulary has no quotes
+  Outcome o = run(file, options);
+  EXPECT_EQ(o.status, 1);
+  EXPECT_NE(o.err.find("no token may stand"), std::string::npos) << o.err;
+  options.jsonSchema = R"({"type": "text"})";
+  o = run(file, options);
+  EXPECT_EQ(o.status, 1);
+  EXPECT_NE(o.err.find("'text' is no type"), std::string::npos) << o.err;
+  options.grammar = "root ::= \"a\"";
+  EXPECT_EQ(run(file, options).status, 2);
+  options.jsonSchema = "";
+  options.grammar = "@/nonexistent.gbnf";
+  EXPECT_NE(run(file, options).err.find("/nonexistent.gbnf"), std::string::npos);
+}
+
+TEST(Run, SpeculationChangesTheSpeedOnly) {
+  TinyPlanOptions looping;
+  looping.tokenizer = true;
+  looping.next = {{0, 1}, {1, 2}, {2, 3}, {3, 0}}; // abcdabcd...
+  TinyPlanFile file(looping);
+  RunOptions options = prompt("abcdab");
+  options.json = true;
+  options.newTokens = 60;
+  options.logprobs = 1;
+  auto plain = nlohmann::json::parse(run(file, options).out);
+  EXPECT_FALSE(plain.contains("speculation"));
+  for (std::string config : {std::string(R"({"method": "ngram", "adaptive": false})"),
+                             std::string(R"({"method": "suffix", "adaptive": false})"),
+                             R"({"adaptive": false, "model": ")" + file.path() + "\"}"}) {
+    options.speculativeConfig = config;
+    Outcome o = run(file, options);
+    ASSERT_EQ(o.status, 0) << o.err;
+    auto json = nlohmann::json::parse(o.out);
+    EXPECT_EQ(json["ids"], plain["ids"]) << config;
+    EXPECT_EQ(json["logprobs"], plain["logprobs"]) << config;
+    EXPECT_GT(json["speculation"]["accepted_tokens"].get<int>(), 40) << config;
+    EXPECT_LT(json["speculation"]["steps"].get<int>(), 30) << config;
+  }
+  TinyPlanOptions other = looping;
+  other.tokenizer = false;
+  TinyPlanFile mute(other);
+  options.speculativeConfig = R"({"model": ")" + mute.path() + "\"}";
+  Outcome o = run(file, options);
+  EXPECT_EQ(o.status, 1);
+  EXPECT_NE(o.err.find("tokenizer"), std::string::npos) << o.err;
+  options.speculativeConfig = R"({"model": "/nonexistent.plan"})";
+  EXPECT_NE(run(file, options).err.find("/nonexistent.plan"), std::string::npos);
+}
+
 TEST(Run, IdsWithoutATokenizer) {
   TinyPlanFile file;
   RunOptions options;
@@ -184,7 +239,8 @@ TEST(Bench, JsonHasAFigureForEachTest) {
   std::ostringstream out, err;
   ASSERT_EQ(benchMain(file.path(), options, out, err), 0) << err.str();
   auto json = nlohmann::json::parse(out.str());
-  for (const char *key : {"prefill16", "prefill200", "decode", "batch1", "batch2", "batch5", "load_s"})
+  for (const char *key :
+       {"prefill16", "prefill200", "decode", "batch1", "batch2", "batch5", "load_s"})
     EXPECT_GT(json[key].get<double>(), 0) << key;
   EXPECT_EQ(json["threads"], 2);
   options.json = false;

@@ -1,0 +1,234 @@
+// Whatever the engine does with memory, batches, chunks, threads and guesses, every token and every
+// bit of its log-probability is that of the request alone. On a real plan; EXACT_PLANS names more
+// (plan files, separated by ':'), EXACT_SECONDS how long the random run goes.
+#include "runtime/engine/CpuEngine.h"
+
+#include "runtime/decode/grammar/Grammar.h"
+#include "runtime/engine/Model.h"
+#include "runtime/engine/SetSpeculation.h"
+#include "runtime/support/Mix64.h"
+#include "test/unit/engine/ScriptedExecutor.h"
+#include "test/unit/engine/TinyPlan.h"
+
+#include <cstdlib>
+#include <sstream>
+
+using namespace llmrt;
+using namespace llmrt::test;
+
+namespace {
+
+class Random {
+public:
+  explicit Random(uint64_t seed) : state_(seed * 1000003) {}
+  int64_t operator()(int64_t low, int64_t high) {
+    return low + int64_t(mix64(++state_) % uint64_t(high - low + 1));
+  }
+
+private:
+  uint64_t state_;
+};
+
+struct Subject {
+  std::shared_ptr<const Model> model;
+  std::string path;
+  int64_t largestPrompt, newTokens;
+};
+
+struct Asked {
+  std::vector<int32_t> prompt;
+  int64_t newTokens;
+  SamplingParams sampling;
+};
+
+struct Output {
+  std::vector<int32_t> ids;
+  std::vector<float> logprobs;
+  bool operator==(const Output &) const = default;
+};
+
+RequestOptions optionsOf(const Asked &asked, RequestListener &listener) {
+  RequestOptions options;
+  options.prompt = asked.prompt;
+  options.maxNewTokens = asked.newTokens;
+  options.sampling = asked.sampling;
+  options.ignoreEnd = true;
+  options.listener = &listener;
+  return options;
+}
+
+/// Requests with common beginnings and repeats, so that caches and guesses have something to find.
+std::vector<Asked> requestsFor(const Subject &subject, int count, uint64_t seed) {
+  Random random(seed);
+  int64_t vocabulary = subject.model->plan()->head().model()->vocab_size();
+  std::vector<int32_t> common;
+  for (int i = 0; i < 64; ++i)
+    common.push_back(int32_t(random(0, std::min<int64_t>(vocabulary, 400) - 1)));
+  std::vector<Asked> asked(static_cast<size_t>(count));
+  for (Asked &a : asked) {
+    int64_t length = random(1, subject.largestPrompt);
+    a.prompt.assign(common.begin(), common.begin() + std::min<int64_t>(random(0, 64), length));
+    while (int64_t(a.prompt.size()) < length)
+      a.prompt.push_back(a.prompt.size() > 12 && random(0, 2) ? a.prompt[a.prompt.size() - 9]
+                                                              : int32_t(random(0, vocabulary - 1)));
+    a.newTokens = random(1, subject.newTokens);
+    a.sampling.logprobs = 0;
+    if (random(0, 1)) {
+      a.sampling.temperature = 0.5f * float(random(1, 3));
+      a.sampling.topP = 0.95f;
+      a.sampling.seed = uint64_t(random(0, 1000));
+      a.sampling.repetitionPenalty = random(0, 1) ? 1.1f : 1;
+    }
+  }
+  return asked;
+}
+
+CpuEngineOptions baseOptions(const Subject &subject) {
+  CpuEngineOptions options;
+  options.threads = 1;
+  options.kvTokens = 4096;
+  options.sampledVocabulary = *subject.model->sampledVocabulary();
+  options.prefixCaching = false;
+  return options;
+}
+
+std::vector<Output> alone(const Subject &subject, const std::vector<Asked> &asked) {
+  auto engine = std::move(*createCpuEngine(subject.model->plan(), baseOptions(subject)));
+  std::vector<Output> outputs;
+  for (const Asked &a : asked) {
+    RecordingListener listener;
+    EXPECT_TRUE(engine->add(optionsOf(a, listener)));
+    while (engine->busy())
+      EXPECT_TRUE(engine->step());
+    EXPECT_EQ(listener.reason, FinishReason::Length) << listener.status.message();
+    outputs.push_back({listener.ids, listener.logprobs});
+  }
+  return outputs;
+}
+
+void compare(Engine &engine, const std::vector<Asked> &asked, const std::vector<Output> &want,
+             Random &random) {
+  std::vector<std::unique_ptr<RecordingListener>> listeners;
+  for (const Asked &a : asked) {
+    listeners.push_back(std::make_unique<RecordingListener>());
+    RequestOptions options = optionsOf(a, *listeners.back());
+    options.priority = int32_t(random(0, 1));
+    ASSERT_TRUE(engine.add(std::move(options)));
+    for (int64_t steps = random(0, 4); steps > 0; --steps)
+      ASSERT_TRUE(engine.step());
+  }
+  while (engine.busy())
+    ASSERT_TRUE(engine.step());
+  for (size_t i = 0; i < asked.size(); ++i) {
+    ASSERT_EQ(listeners[i]->ids, want[i].ids) << "request " << i;
+    ASSERT_EQ(listeners[i]->logprobs, want[i].logprobs) << "request " << i;
+  }
+}
+
+std::string drafterConfig(int64_t which, const Subject &subject) {
+  switch (which) {
+  case 1:
+    return R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 1})";
+  case 2:
+    return R"({"method": "suffix", "adaptive": false, "prompt_lookup_min": 1})";
+  case 3:
+    return R"({"model": ")" + subject.path +
+           R"(", "num_speculative_tokens": 3, "adaptive": false})";
+  default:
+    return "";
+  }
+}
+
+/// One random engine, all requests, twice: the second time the cache is warm.
+void oneRound(const Subject &subject, const std::vector<Asked> &asked,
+              const std::vector<Output> &want, uint64_t seed, EngineMetrics *totals) {
+  Random random(seed);
+  CpuEngineOptions options = baseOptions(subject);
+  options.threads = unsigned(random(1, 2));
+  options.maxSequences = random(2, 6);
+  int64_t chunks[] = {options.maxSequences, 17, 64, 128};
+  options.maxBatchedTokens = std::max(options.maxSequences, chunks[random(0, 3)]);
+  options.blockTokens = 16 * random(1, 3);
+  int64_t longest = subject.largestPrompt + subject.newTokens + 48;
+  options.kvTokens = longest + random(0, longest);
+  options.prefixCaching = random(0, 3) > 0;
+  options.swapTokens = random(0, 1) ? 4096 : 0;
+  options.preemption =
+      options.swapTokens && random(0, 1) ? PreemptionMode::Swap : PreemptionMode::Recompute;
+  std::string config = drafterConfig(random(0, 3), subject);
+  if (!config.empty())
+    ASSERT_TRUE(setSpeculation(*subject.model, config, options));
+  std::ostringstream what;
+  what << "seed " << seed << ": threads " << options.threads << ", sequences "
+       << options.maxSequences << ", chunk " << options.maxBatchedTokens << ", block "
+       << options.blockTokens << ", pool " << options.kvTokens << ", cache "
+       << options.prefixCaching << ", swap " << options.swapTokens << ", " << config;
+  SCOPED_TRACE(what.str());
+  auto made = createCpuEngine(subject.model->plan(), options);
+  ASSERT_TRUE(made) << made.status().message();
+  Engine &engine = **made;
+  for (int pass = 0; pass < 2; ++pass)
+    compare(engine, asked, want, random);
+  EXPECT_EQ(engine.freeBlocks(), engine.limits().kvBlocks);
+  const EngineMetrics &m = engine.metrics();
+  totals->preemptions.add(m.preemptions);
+  totals->swaps.add(m.swaps);
+  totals->prefixHits.add(m.prefixHits);
+  totals->acceptedTokens.add(m.acceptedTokens);
+  totals->draftTokens.add(m.draftTokens);
+}
+
+Subject subjectOf(const std::string &path, int64_t prompt, int64_t n) {
+  auto model = Model::open(path);
+  EXPECT_TRUE(model) << model.status().message();
+  return {model ? *model : nullptr, path, prompt, n};
+}
+
+double seconds() {
+  const char *text = std::getenv("EXACT_SECONDS");
+  return text ? std::atof(text) : 0;
+}
+
+TEST(Exactness, RandomEnginesOnATinyPlan) {
+  TinyPlanFile file;
+  Subject subject = subjectOf(file.path(), 60, 120);
+  std::vector<Asked> asked = requestsFor(subject, 10, 1);
+  std::vector<Output> want = alone(subject, asked);
+  EngineMetrics totals;
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds());
+  for (uint64_t seed = 1; seed <= 40 || (seconds() > 0 && std::chrono::steady_clock::now() < end);
+       ++seed) {
+    oneRound(subject, asked, want, seed, &totals);
+    if (HasFatalFailure() || HasNonfatalFailure())
+      return;
+  }
+  // The paths were taken.
+  EXPECT_GT(totals.preemptions, 10);
+  EXPECT_GT(totals.swaps, 2);
+  EXPECT_GT(totals.prefixHits, 1000);
+  EXPECT_GT(totals.acceptedTokens, 100);
+  EXPECT_GT(totals.draftTokens - totals.acceptedTokens, 100);
+}
+
+TEST(Exactness, RandomEnginesOnPlansOfTheEnvironment) {
+  const char *list = std::getenv("EXACT_PLANS");
+  if (!list)
+    GTEST_SKIP() << "EXACT_PLANS names no plans";
+  std::istringstream paths(list);
+  for (std::string path; std::getline(paths, path, ':');) {
+    SCOPED_TRACE(path);
+    Subject subject = subjectOf(path, 100, 24);
+    ASSERT_TRUE(subject.model);
+    std::vector<Asked> asked = requestsFor(subject, 6, 7);
+    std::vector<Output> want = alone(subject, asked);
+    EngineMetrics totals;
+    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds());
+    for (uint64_t seed = 1; seed <= 6 || std::chrono::steady_clock::now() < end; ++seed) {
+      oneRound(subject, asked, want, seed, &totals);
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
+} // namespace
