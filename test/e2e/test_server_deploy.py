@@ -54,6 +54,17 @@ def test_load_generator(server):
     assert "TTFT" in table.stdout and "2 clients" in table.stdout
 
 
+def test_load_generator_times(plan_with_chat):
+    """Events are timed when they come: a step of the parrot takes 30 ms."""
+    server = servers.parrot(plan_with_chat, delay=30)
+    result = tool("llmrt", "bench", "--serve", server.url, "--num-prompts", "2", "--concurrency", "1", "--input-len", "2",
+                  "--output-len", "8", "--json")
+    test = json.loads(result.stdout)["tests"][0]
+    assert 28 <= test["inter_token_ms"]["p50"] < test["e2e_ms"]["p50"]
+    assert test["ttft_ms"]["p50"] + 6 * 30 <= test["e2e_ms"]["p50"]
+    assert server.stop() == 0
+
+
 def test_load_generator_failures(server):
     for arguments, code, words in ((["--serve", "nonsense"], 2, "URL"), (["--serve", server.url, "--output-len", "9:1"], 2, "--output-len"),
                                    (["--serve", "http://127.0.0.1:1", "--num-prompts", "1"], 1, "refused"), ([], 2, "--serve")):

@@ -127,7 +127,8 @@ Status exchange(Stream &stream, const ServerUrl &url, const std::string &apiKey,
   while (!parser.is_done()) {
     parser.get().body().data = piece;
     parser.get().body().size = sizeof piece;
-    http::read(stream, buffer, parser, error);
+    // What has come, not as much as fits: the times of events count.
+    http::read_some(stream, buffer, parser, error);
     bool full = error == http::error::need_buffer;
     std::string_view read(piece, sizeof piece - parser.get().body().size);
     if (code == 200)
