@@ -80,6 +80,13 @@ def main():
                 reports = [line for line in run.stderr.split("\n") if line.startswith("emulated device: ")]
                 return "reported (" + order.split(":")[0] + "): " + (reports or [run.stderr.strip()[-200:]])[0][17:]
             seen.append((json.loads(run.stdout)["ids"], (work / "logits.npy").read_bytes()))
+        # Five sequences that start and end apart: graphs of four replay steps of three.
+        batch = subprocess.run([args.bin / "llmrt", "bench", plan, "-p", "9", "-n", "6", "-b", "5",
+                                "--max-num-batched-tokens", "5", "--json"],
+                               env=env, capture_output=True, text=True, timeout=600)
+        if batch.returncode:
+            reports = [line for line in batch.stderr.split("\n") if line.startswith("emulated device: ")]
+            return "reported (batch): " + (reports or [batch.stderr.strip()[-200:]])[0][17:]
         return seen
 
     unchanged = outcome()
