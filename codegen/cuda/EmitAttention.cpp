@@ -62,11 +62,14 @@ Tiling tile(const Shape &shape, int64_t context) {
 
 llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
   const int64_t heads = w.get("heads"), kvHeads = w.get("kv_heads"), element = w.get("kv_element");
+  // int8 becomes f16 in shared memory.
   const Shape shape = {w.get("key_size"), w.get("value_size"), element == 0 ? 4 : 2};
   const CudaModel &model = w.modelInfo();
-  if (shape.keySize * shape.bytes % 4 != 0 || shape.valueSize * shape.bytes % 4 != 0)
+  const int64_t unit = element == 3 ? 4 : element == 0 ? 1 : 2;
+  if (shape.keySize % unit != 0 || shape.valueSize % unit != 0)
     return w.unsupported("heads of " + Twine(shape.keySize) + " and " + Twine(shape.valueSize) +
-                         " values; two-byte elements need even sizes");
+                         " values; elements of " + KernelWriter::elementName(element) +
+                         " need multiples of " + Twine(unit));
   const Tiling t = tile(shape, model.maxContext);
   if (shape.keySize > 256 || shape.valueSize > 256 || shape.prefillShared(t) > kMaxSharedBytes)
     return w.unsupported("heads of " + Twine(shape.keySize) + " and " + Twine(shape.valueSize) +
@@ -85,21 +88,15 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
              (softcap > 0 ? ", soft-capped" : ""));
   const std::string name = w.structName();
   w.beginStruct();
-  w.integer("kHeads", heads);
-  w.integer("kKvHeads", kvHeads);
-  w.integer("kKeySize", shape.keySize);
-  w.integer("kValueSize", shape.valueSize);
+  w.integers({{"kHeads", heads}, {"kKvHeads", kvHeads}});
+  w.integers({{"kKeySize", shape.keySize}, {"kValueSize", shape.valueSize}});
   w.constant("int", "kKv", KernelWriter::elementConstant(element));
   w.real("kScale", w.constants.real("scale"));
   w.real("kSoftcap", softcap);
-  w.integer("kWindow", window);
-  w.integer("kQueryTile", model.queryTile);
-  w.integer("kKeyTile", t.keyTile);
-  w.integer("kSplitKeys", t.splitKeys);
-  w.integer("kMaxSplits", t.maxSplits);
-  w.integer("kStages", t.stages);
-  w.integer("kRowWarps", t.rowWarps);
-  w.integer("kValueParts", t.valueParts);
+  w.integers({{"kWindow", window}});
+  w.line("  // How it is cut up; the key tile and the split decide the bits.");
+  w.integers({{"kKeyTile", t.keyTile}, {"kSplitKeys", t.splitKeys}, {"kMaxSplits", t.maxSplits}});
+  w.integers({{"kStages", t.stages}, {"kRowWarps", t.rowWarps}, {"kValueParts", t.valueParts}});
   w.constant("long long", "kCounterBytes", Twine(counters));
   w.endStruct();
 

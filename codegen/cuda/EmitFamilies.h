@@ -34,8 +34,9 @@ public:
   void constant(llvm::StringRef type, llvm::StringRef name, const llvm::Twine &value) {
     line("  static constexpr " + type + " " + name + " = " + value + ";");
   }
-  void integer(llvm::StringRef name, int64_t value) { constant("int", name, llvm::Twine(value)); }
-  void flag(llvm::StringRef name, bool value) { constant("bool", name, value ? "true" : "false"); }
+  /// `static constexpr int A = 1, B = 2;`
+  void integers(std::initializer_list<std::pair<llvm::StringRef, int64_t>> values);
+  void flags(std::initializer_list<std::pair<llvm::StringRef, bool>> values);
   void real(llvm::StringRef name, double value) { constant("float", name, floatLiteral(value)); }
   void rows();
   /// `using Weight = WeightFormat<...>` from w_element and its like.

@@ -94,22 +94,19 @@ llvm::LogicalResult cuda::emitGemm(KernelWriter &w) {
   const std::string name = w.structName();
   w.beginStruct();
   w.rows();
-  w.integer("K", k);
-  w.integer("N", n);
+  w.integers({{"K", k}, {"N", n}});
   w.weightFormat();
   if (w.get("x_int8"))
     w.line("  using Activations = Int8Rows<Weight, K, " + Twine(w.get("group")) + ">;");
   else
     w.line("  using Activations = FloatRows<Weight, K>;");
-  w.integer("kSlices", t.slices);
-  w.integer("kRowTiles", t.rowTiles);
-  w.integer("kStepsAStage", t.stepsAStage);
-  w.integer("kStages", t.stages);
-  w.integer("kTiledSteps", t.tiledSteps);
-  w.integer("kTiledStages", t.tiledStages);
-  w.flag("kGlu", glu);
-  w.flag("kBias", bias);
-  w.flag("kResidual", residual);
+  w.flags({{"kGlu", glu}, {"kBias", bias}, {"kResidual", residual}});
+  w.line("  // How it is cut up: SlicedGemm, then TiledGemm.");
+  w.integers({{"kSlices", t.slices},
+              {"kRowTiles", t.rowTiles},
+              {"kStepsAStage", t.stepsAStage},
+              {"kStages", t.stages}});
+  w.integers({{"kTiledSteps", t.tiledSteps}, {"kTiledStages", t.tiledStages}});
   const llvm::StringRef activation = KernelWriter::activationConstant(w.get("activation"));
   std::string value = glu ? "gate" : bias ? "sum + bias" : "sum";
   if (w.get("activation"))
@@ -118,10 +115,11 @@ llvm::LogicalResult cuda::emitGemm(KernelWriter &w) {
     value += " * up";
   if (residual)
     value += " + residual";
-  w.line(Twine("  LLMC_MEMBER float epilogue(float ") +
-         (glu ? "gate, float up, [[maybe_unused]] float residual"
-              : "sum, [[maybe_unused]] float bias, [[maybe_unused]] float residual") +
-         ") {");
+  w.line("  LLMC_MEMBER float epilogue(float " +
+         Twine(glu    ? "gate, float up"
+               : bias ? "sum, float bias"
+                      : "sum, float") +
+         ", float" + (residual ? " residual" : "") + ") {");
   w.line("    return " + value + ";");
   w.line("  }");
   w.endStruct();

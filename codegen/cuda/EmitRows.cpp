@@ -12,7 +12,7 @@ llvm::LogicalResult cuda::emitEmbed(KernelWriter &w) {
   const int64_t d = w.get("d");
   w.describe("y f32[T, " + Twine(d) + "] = w[tokens]");
   w.beginStruct();
-  w.integer("kWidth", d);
+  w.integers({{"kWidth", d}});
   w.weightFormat();
   w.real("kScale", w.constants.real("scale"));
   w.endStruct();
@@ -24,7 +24,7 @@ llvm::LogicalResult cuda::emitGatherRows(KernelWriter &w) {
   const int64_t d = w.get("d");
   w.describe("y f32[R, " + Twine(d) + "] = x[logit rows]");
   w.beginStruct();
-  w.integer("kWidth", d);
+  w.integers({{"kWidth", d}});
   w.endStruct();
   CudaGrid grid;
   grid.size = {0, 0, 0, 1, 0};
@@ -39,14 +39,12 @@ llvm::LogicalResult cuda::emitNorm(KernelWriter &w) {
              (w.get("out") ? ", to int8 rows" : ""));
   w.beginStruct();
   w.rows();
-  w.integer("kWidth", d);
-  w.integer("kThreads", threads);
-  w.flag("kLayerNorm", w.get("norm"));
-  w.flag("kPlusOne", w.get("plus_one"));
-  w.flag("kBias", w.get("bias"));
+  w.integers({{"kWidth", d}, {"kThreads", threads}, {"kGroup", w.get("out") ? w.get("group") : 0}});
+  w.flags({{"kLayerNorm", w.get("norm") != 0},
+           {"kPlusOne", w.get("plus_one") != 0},
+           {"kBias", w.get("bias") != 0},
+           {"kInt8", w.get("out") != 0}});
   w.real("kEps", w.constants.real("eps"));
-  w.flag("kInt8", w.get("out"));
-  w.integer("kGroup", w.get("out") ? w.get("group") : 0);
   w.endStruct();
   const std::string name = "Norm<" + w.structName() + ">";
   w.entry("", threads, name + "::run", name + "::Shared", threads / 32 * 4).x = w.rowGrid();
@@ -58,8 +56,7 @@ llvm::LogicalResult cuda::emitQuantize(KernelWriter &w) {
   w.describe("Rows of f32[" + Twine(k) + "] to int8 in groups of " + Twine(w.get("group")));
   w.beginStruct();
   w.rows();
-  w.integer("kWidth", k);
-  w.integer("kGroup", w.get("group"));
+  w.integers({{"kWidth", k}, {"kGroup", w.get("group")}});
   w.endStruct();
   w.entry("", 64, "runQuantize<" + Twine(w.structName()) + ">").x = w.rowGrid();
   return llvm::success();
@@ -68,7 +65,7 @@ llvm::LogicalResult cuda::emitQuantize(KernelWriter &w) {
 llvm::LogicalResult cuda::emitRopeAngles(KernelWriter &w) {
   w.describe("Cosines and sines f32[T, 2, " + Twine(w.get("half")) + "] of the positions");
   w.beginStruct();
-  w.integer("kHalf", w.get("half"));
+  w.integers({{"kHalf", w.get("half")}});
   w.real("kScale", w.constants.real("scale"));
   w.endStruct();
   w.entry("", 64, "runRopeAngles<" + Twine(w.structName()) + ">").x = w.rowGrid();
@@ -79,8 +76,7 @@ llvm::LogicalResult cuda::emitRopeGather(KernelWriter &w) {
   w.describe("Rows of the tables of cosines and sines f32[" + Twine(w.get("positions")) + ", " +
              Twine(w.get("half")) + "]");
   w.beginStruct();
-  w.integer("kHalf", w.get("half"));
-  w.integer("kPositions", w.get("positions"));
+  w.integers({{"kHalf", w.get("half")}, {"kPositions", w.get("positions")}});
   w.endStruct();
   w.entry("", 64, "runRopeGather<" + Twine(w.structName()) + ">").x = w.rowGrid();
   return llvm::success();
@@ -93,18 +89,15 @@ llvm::LogicalResult cuda::emitRopeAppend(KernelWriter &w) {
              ": rotates " + Twine(w.get("rotary")) + " values of each; keys and values to the " +
              KernelWriter::elementName(w.get("kv_element")) + " cache");
   w.beginStruct();
-  w.integer("kHeads", heads);
-  w.integer("kKvHeads", kvHeads);
-  w.integer("kKeySize", d);
-  w.integer("kValueSize", w.get("value_size"));
+  w.integers({{"kHeads", heads}, {"kKvHeads", kvHeads}});
+  w.integers({{"kKeySize", d}, {"kValueSize", w.get("value_size")}, {"kRotary", w.get("rotary")}});
   w.constant("int", "kKv", KernelWriter::elementConstant(w.get("kv_element")));
-  w.integer("kRotary", w.get("rotary"));
-  w.flag("kInterleaved", w.get("interleaved"));
-  w.flag("kSplit", w.get("split"));
-  w.flag("kQkNorm", w.get("q_norm"));
-  w.flag("kPlusOne", w.get("plus_one"));
+  w.flags({{"kInterleaved", w.get("interleaved") != 0},
+           {"kSplit", w.get("split") != 0},
+           {"kQkNorm", w.get("q_norm") != 0},
+           {"kPlusOne", w.get("plus_one") != 0}});
   w.real("kEps", w.constants.real("eps"));
-  w.integer("kThreads", threads);
+  w.integers({{"kThreads", threads}});
   w.endStruct();
   CudaEntry &entry = w.entry("", threads, "RopeAppend<" + Twine(w.structName()) + ">::run");
   entry.x = w.rowGrid();
@@ -145,11 +138,10 @@ llvm::LogicalResult cuda::emitElementwise(KernelWriter &w) {
   w.describe("y f32[M, " + Twine(d) + "] = " + expression);
   w.beginStruct();
   w.rows();
-  w.integer("kWidth", d);
-  w.integer("kThreads", threads);
-  w.flag("kBinary", binary);
-  w.line("  LLMC_MEMBER float apply(float a, [[maybe_unused]] float b) { return " + expression +
-         "; }");
+  w.integers({{"kWidth", d}, {"kThreads", threads}});
+  w.flags({{"kBinary", binary}});
+  w.line("  LLMC_MEMBER float apply(float a, float" + Twine(binary ? " b" : "") + ") { return " +
+         expression + "; }");
   w.endStruct();
   w.entry("", threads, "runElementwise<" + Twine(w.structName()) + ">").x = w.rowGrid(d, threads);
   return llvm::success();

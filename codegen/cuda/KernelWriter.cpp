@@ -1,6 +1,7 @@
 #include "codegen/cuda/EmitFamilies.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cstdio>
@@ -31,7 +32,10 @@ std::string KernelWriter::structName() const {
 }
 
 void KernelWriter::describe(const llvm::Twine &what) {
-  const std::vector<std::string> &uses = model.uses[index];
+  std::vector<std::string> uses; // a layer may use a kernel twice
+  for (const std::string &use : model.uses[index])
+    if (!llvm::is_contained(uses, use))
+      uses.push_back(use);
   std::string who;
   for (size_t i = 0; i < uses.size() && i < 2; ++i)
     who += (i ? ", " : "") + uses[i];
@@ -42,16 +46,34 @@ void KernelWriter::describe(const llvm::Twine &what) {
   line("/// " + what + ".");
 }
 
+static std::string list(llvm::StringRef type, llvm::ArrayRef<std::string> items) {
+  return ("  static constexpr " + type + " " + llvm::join(items, ", ") + ";").str();
+}
+
+void KernelWriter::integers(std::initializer_list<std::pair<llvm::StringRef, int64_t>> values) {
+  std::vector<std::string> items;
+  for (auto [name, value] : values)
+    items.push_back((name + " = " + llvm::Twine(value)).str());
+  line(list("int", items));
+}
+
+void KernelWriter::flags(std::initializer_list<std::pair<llvm::StringRef, bool>> values) {
+  std::vector<std::string> items;
+  for (auto [name, value] : values)
+    items.push_back((name + " = " + (value ? "true" : "false")).str());
+  line(list("bool", items));
+}
+
 void KernelWriter::rows() {
   constant("RowsOf", "kRows", onLogitRows() ? "RowsOf::Logits" : "RowsOf::Tokens");
 }
 
 void KernelWriter::weightFormat() {
-  static constexpr llvm::StringLiteral packings[] = {"kRows", "kN16", "kN16K4"};
+  static constexpr llvm::StringLiteral packings[] = {"::kRows", "kN16", "kN16K4"};
   const bool integer = get("w_packing") == 2;
-  line("  using Weight = WeightFormat<" + elementConstant(get("w_element")) +
-       ", ::" + packings[get("w_packing")] + ", " + llvm::Twine(integer ? get("w_group") : 0) +
-       ", " + elementConstant(integer ? get("w_scale") : 0) + ", " +
+  line("  using Weight = WeightFormat<" + elementConstant(get("w_element")) + ", " +
+       packings[get("w_packing")] + ", " + llvm::Twine(integer ? get("w_group") : 0) + ", " +
+       elementConstant(integer ? get("w_scale") : 0) + ", " +
        (integer && get("w_has_min") ? "true" : "false") + ", " +
        elementConstant(integer && get("w_has_min") ? get("w_min") : 0) + ">;");
 }

@@ -106,9 +106,6 @@ Status Compilation::check() {
   if (options.emitPhase == kEmitCuda) {
     if (options.emitPath.empty())
       return llmrt::invalidArgument("--emit cuda=DIR names the folder for the sources");
-    if (options.targets.empty()) {
-      LLMRT_ASSIGN_OR_RETURN(targets, parseTargets({"cuda"}));
-    }
     if (targets.cuda.empty())
       return llmrt::invalidArgument("--emit cuda needs --target cuda or cuda:ARCH,...");
   } else if (!options.emitPhase.empty() && !phaseByName(options.emitPhase)) {

@@ -11,6 +11,14 @@ static constexpr CudaArch kArchs[] = {
 #include "compiler/target/CudaArchs.inc"
 };
 
+static constexpr CudaGpu kGpus[] = {
+#define LLMC_CUDA_GPU(Name, Arch, Multiprocessors, GigabytesPerSecond, TeraflopsF16)               \
+  {Name, Arch, Multiprocessors, GigabytesPerSecond * 1e9, TeraflopsF16 * 1e12},
+#include "compiler/target/CudaGpus.inc"
+};
+
+std::span<const CudaGpu> llmc::cudaGpus() { return kGpus; }
+
 std::span<const CudaArch> llmc::cudaArchs() { return kArchs; }
 
 const CudaArch *llmc::findCudaArch(std::string_view name) {

@@ -26,6 +26,14 @@ struct CudaArch {
 std::span<const CudaArch> cudaArchs();
 const CudaArch *findCudaArch(std::string_view name);
 
+/// A row of CudaGpus.inc.
+struct CudaGpu {
+  std::string_view name, arch;
+  uint32_t multiprocessors;
+  double bytesPerSecond, operationsPerSecond;
+};
+std::span<const CudaGpu> cudaGpus();
+
 /// Blocks of a kernel that a multiprocessor holds at a time, and what limits them.
 struct Occupancy {
   uint32_t blocks = 0;

@@ -436,9 +436,17 @@ CLI::App *addExplainCommand(CLI::App &app, PlanResolver resolve, int &status) {
       ->add_flag("--measure", o->measure,
                  "measure this machine's limits for the roofline, instead of defaults")
       ->group("Machine");
+  explain
+      ->add_option("--gpu", o->gpus,
+                   "explain the CUDA kernels for a GPU (a100, h200, rtx4090), which need not be "
+                   "there: nothing runs")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"a100", "h200", "rtx4090"}))
+      ->group("Machine");
   explain->add_flag("--json", o->json, "print one JSON object")->group("Output");
-  whenCalled(*explain, path, std::move(resolve), status,
-             [o](const std::string &plan) { return explainMain(plan, *o, std::cout, std::cerr); });
+  whenCalled(*explain, path, std::move(resolve), status, [o](const std::string &plan) {
+    return (o->gpus.empty() ? explainMain : explainCudaMain)(plan, *o, std::cout, std::cerr);
+  });
   return explain;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
+#include <vector>
 
 namespace llmc::tools {
 
@@ -14,6 +15,7 @@ struct ExplainOptions {
   unsigned threads = 0;
   bool measure = false; ///< the roofline of this machine, measured, instead of defaults
   bool json = false;
+  std::vector<std::string> gpus; ///< of CudaGpus.inc: explain the CUDA kernels, which run nowhere
 };
 
 /// Runs steps of the plan at \p path with a clock around every command and prints, kernel by
@@ -21,6 +23,12 @@ struct ExplainOptions {
 /// took: each command's median over several steps. Returns the exit status.
 int explainMain(const std::string &path, const ExplainOptions &options, std::ostream &out,
                 std::ostream &err);
+
+/// What the CUDA kernels of the plan do in the same steps on ExplainOptions::gpus, without a GPU:
+/// the bytes and operations that each launch asks for against the least possible, its time by the
+/// roofline, and how many blocks a multiprocessor holds. Returns the exit status.
+int explainCudaMain(const std::string &path, const ExplainOptions &options, std::ostream &out,
+                    std::ostream &err);
 
 } // namespace llmc::tools
 

@@ -119,6 +119,9 @@ CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
     options->emitPhase = emit->substr(0, equals);
     if (equals != std::string::npos)
       options->emitPath = emit->substr(equals + 1);
+    // The sources of a model for CUDA are those of a compilation for CUDA.
+    if (options->emitPhase == "cuda" && options->targets.empty())
+      options->targets = {"cuda"};
     if (options->output.empty())
       options->output = defaultOutput(options->model);
     CompileReport report;

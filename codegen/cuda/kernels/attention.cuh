@@ -45,8 +45,15 @@ template <class Config, int RowWarps> struct AttentionBlock {
         break;
       const bool exists = first + key < beyond;
       const long long slot = exists ? slotOf(first + key) : 0;
-      copyRow<typename Tile::Keys>(stage.keys, key, cache.key(slot, kvHead), exists);
-      copyRow<typename Tile::Values>(stage.values, key, cache.value(slot, kvHead), exists);
+      if constexpr (Config::kKv == kI8) {
+        convertRow<Config::kKeySize, typename Tile::Keys>(stage.keys, key, cache.key(slot, kvHead),
+                                                          cache.keyScale(slot, kvHead), exists);
+        convertRow<Config::kValueSize, typename Tile::Values>(
+            stage.values, key, cache.value(slot, kvHead), cache.valueScale(slot, kvHead), exists);
+      } else {
+        copyRow<typename Tile::Keys>(stage.keys, key, cache.key(slot, kvHead), exists);
+        copyRow<typename Tile::Values>(stage.values, key, cache.value(slot, kvHead), exists);
+      }
     }
   }
 
@@ -76,6 +83,27 @@ template <class Config, int RowWarps> struct AttentionBlock {
   }
 
 private:
+  /// An int8 row to f16.
+  template <int D, class Rows>
+  LLMC_MEMBER void convertRow(unsigned char *to, int row, const unsigned char *from,
+                              const float *scaleOfRow, bool exists) {
+    const float scale = exists ? *scaleOfRow : 0.0f;
+#pragma unroll
+    for (int i = 0; i < (Rows::kPadded / 4 + 3) / 4; ++i) {
+      const int piece = i * 4 + threadIdx.x % 4; // of four values
+      if (Rows::kPadded / 4 % 4 != 0 && piece >= Rows::kPadded / 4)
+        break;
+      const unsigned word =
+          exists && piece * 4 < D ? *reinterpret_cast<const unsigned *>(from + piece * 4) : 0u;
+      float v[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        v[j] = static_cast<float>(static_cast<signed char>(word >> (8 * j) & 0xff)) * scale;
+      *reinterpret_cast<uint2 *>(to + Rows::offset(row, piece * 8)) =
+          make_uint2(packF16(v[0], v[1]), packF16(v[2], v[3]));
+    }
+  }
+
   template <class Rows>
   LLMC_MEMBER void copyRow(unsigned char *to, int row, const unsigned char *from, bool exists) {
 #pragma unroll

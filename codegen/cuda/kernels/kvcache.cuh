@@ -9,6 +9,8 @@
 template <int Heads, int D, int DV, int Kv> struct KvCache {
   static constexpr int kBytes = ElementBytes<Kv>::value;
   static constexpr int kKeyBytes = D * kBytes, kValueBytes = DV * kBytes;
+  /// An int8 key and an int8 value have an f32 scale each.
+  static constexpr int kTokenBytes = kKeyBytes + kValueBytes + (Kv == kI8 ? 8 : 0);
 
   unsigned char *layer; ///< of block 0
   long long blockBytes, headBytes;
@@ -17,7 +19,7 @@ template <int Heads, int D, int DV, int Kv> struct KvCache {
   /// \p prefix: KV bytes a token of the layers before.
   LLMC_METHOD KvCache(const LlmrtCudaStep *step, long long prefix)
       : layer(step->kv + prefix * step->blockTokens), blockBytes(step->blockBytes),
-        headBytes(step->blockTokens * (kKeyBytes + kValueBytes)),
+        headBytes(step->blockTokens * kTokenBytes),
         blockTokens(static_cast<int>(step->blockTokens)) {}
 
   LLMC_METHOD unsigned char *key(long long block, int offset, int head) const {
@@ -26,6 +28,14 @@ template <int Heads, int D, int DV, int Kv> struct KvCache {
   LLMC_METHOD unsigned char *value(long long block, int offset, int head) const {
     return layer + block * blockBytes + head * headBytes +
            static_cast<long long>(blockTokens) * kKeyBytes + offset * kValueBytes;
+  }
+  /// The scales of an int8 key and value: all keys', then all values'.
+  LLMC_METHOD float *keyScale(long long slot, int head) const {
+    return reinterpret_cast<float *>(value(slot / blockTokens, blockTokens, head)) +
+           slot % blockTokens;
+  }
+  LLMC_METHOD float *valueScale(long long slot, int head) const {
+    return keyScale(slot, head) + blockTokens;
   }
   /// By slot: block * blockTokens + offset.
   LLMC_METHOD unsigned char *key(long long slot, int head) const {

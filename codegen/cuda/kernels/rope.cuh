@@ -71,20 +71,46 @@ template <class Config> struct RopeAppend {
     if (isKey) {
       const float *k = Config::kSplit ? binding<const float>(b, 1) + t * kK
                                       : binding<const float>(b, 0) + t * (kQ + kK + kV) + kQ;
-      unsigned char *out = cache.key(slot, kvHead);
-      head(b, t, k + kvHead * D, 1, [&](int i, float v) { storeElement<Config::kKv>(out, i, v); });
+      writeCache(cache.key(slot, kvHead), cache.keyScale(slot, kvHead),
+                 [&](auto store) { head(b, t, k + kvHead * D, 1, store); });
     } else {
       const float *v =
           (Config::kSplit ? binding<const float>(b, 2) + t * kV
                           : binding<const float>(b, 0) + t * (kQ + kK + kV) + kQ + kK) +
           kvHead * DV;
-      unsigned char *out = cache.value(slot, kvHead);
-      for (int i = threadIdx.x % 32; i < DV; i += 32)
-        storeElement<Config::kKv>(out, i, v[i]);
+      writeCache(cache.value(slot, kvHead), cache.valueScale(slot, kvHead), [&](auto store) {
+        for (int i = threadIdx.x % 32; i < DV; i += 32)
+          store(i, v[i]);
+      });
     }
   }
 
 private:
+  /// Writes a row of the cache: \p values calls its argument with each index and value of the lane.
+  /// int8: to nearest even with scale = largest / 127; NaN or infinity make the scale NaN.
+  template <class Values>
+  LLMC_MEMBER void writeCache(unsigned char *row, float *scaleOfRow, Values values) {
+    if constexpr (Config::kKv != kI8) {
+      values([&](int i, float v) { storeElement<Config::kKv>(row, i, v); });
+    } else {
+      float largest = 0.0f, strange = 0.0f;
+      values([&](int, float v) {
+        largest = fmaxf(largest, fabsf(v));
+        strange = fabsf(v) <= 3.402823466e38f ? strange : 1.0f;
+      });
+      largest = warpMax(largest);
+      strange = warpMax(strange);
+      const float scale = strange > 0.0f ? __uint_as_float(0x7fc00000u) : largest / 127.0f;
+      const bool zero = !(scale > 0.0f);
+      values([&](int i, float v) {
+        const int q = zero ? 0 : max(-127, min(127, __float2int_rn(v / scale)));
+        reinterpret_cast<signed char *>(row)[i] = static_cast<signed char>(q);
+      });
+      if (threadIdx.x % 32 == 0)
+        *scaleOfRow = scale;
+    }
+  }
+
   /// One head of Q (\p norm 0) or K (1).
   template <class Store>
   LLMC_MEMBER void head(const LlmrtCudaBindings &b, long long t, const float *x, int norm,

@@ -76,7 +76,9 @@ LLMC_FN MergeFactors mergeFactors(float before, float split) {
 ///   Config: kKeySize, kValueSize, kKv, kKeyTile, kScale, kSoftcap (0: none), kValueParts (warps
 ///           that share the rows, each with a part of the columns of the values)
 template <class Config> struct SoftmaxTile {
-  static constexpr int D = Config::kKeySize, DV = Config::kValueSize, Kv = Config::kKv;
+  static constexpr int D = Config::kKeySize, DV = Config::kValueSize;
+  /// What is multiplied: int8 became f16 on the way into shared memory.
+  static constexpr int Kv = Config::kKv == kI8 ? int(kF16) : Config::kKv;
   static constexpr bool kIsF32 = Kv == kF32;
   using Keys = SharedRows<D, Kv>;
   using Values = SharedRows<DV, Kv>;

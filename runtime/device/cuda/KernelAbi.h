@@ -55,6 +55,7 @@ typedef struct LlmrtCudaBindings {
 
 /// KV memory of one block on CUDA: the layers one after the other, layer l at blockTokens * (KV
 /// bytes a token of the layers before l). Inside a layer, for each KV head all keys, then all
-/// values, row-major: [kvHeads] { K: [blockTokens][keySize], V: [blockTokens][valueSize] }.
+/// values, row-major: [kvHeads] { K: [blockTokens][keySize], V: [blockTokens][valueSize] };
+/// with int8 values { K, V, f32 scales of the keys [blockTokens], f32 scales of the values }.
 
 #endif // LLMRT_DEVICE_CUDA_KERNELABI_H

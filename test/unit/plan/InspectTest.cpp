@@ -101,27 +101,20 @@ TEST(Inspect, JsonParses) {
   EXPECT_EQ(std::system(check.c_str()), 0) << r.out;
 }
 
-TEST(Inspect, ACudaKernelHasARowForEachModule) {
-  TestPlan p = makeTestPlan();
-  p.head.kernels[0]->target = fbs::Target::Cuda;
-  p.head.kernels[0]->block = 128;
-  p.head.kernels[0]->registers = 40;
-  for (const char *level : {"sm_80", "sm_90a"}) {
-    auto m = std::make_unique<fbs::CodeModuleT>();
-    m->level = level;
-    m->segment = 1;
-    m->target = fbs::Target::Cuda;
-    p.head.modules.push_back(std::move(m));
-  }
+TEST(Inspect, ACudaKernelHasARowForEachArchitecture) {
+  TestPlan p = makeCudaTestPlan({"sm_80", "sm_90a", "compute_80"});
   TemporaryFolder folder;
   writeFile(folder / "m.plan", buildPlanImage(p.head, p.segments));
   InspectOptions options;
   options.json = true;
   Printed r = inspect(folder / "m.plan", options);
   ASSERT_EQ(r.status, 0) << r.err;
+  expectContains(r.out, "\"target\": \"cpu\"");
   expectContains(r.out, "\"target\": \"sm_80\"");
   expectContains(r.out, "\"target\": \"sm_90a\"");
   expectContains(r.out, "\"registers\": 40");
+  // Nobody knows the registers of PTX.
+  EXPECT_EQ(r.out.find("\"target\": \"compute_80\""), std::string::npos);
   expectContains(inspect(folder / "m.plan").out, "spilled");
 }
 

@@ -174,11 +174,8 @@ const Case kCases[] = {
      }},
     {"ConstantNaN", "isn't finite", [](auto &h) { constant(h, 5, "scale").real = std::nan(""); }},
     {"ScratchTooLarge", "scratch", [](auto &h) { h.kernels[1]->scratch_bytes = 1ull << 40; }},
-    {"CpuWithRegisters", "out of range for its target", [](auto &h) { h.kernels[0]->registers = 3; }},
-    {"CudaBlock", "out of range for its target",
-     [](auto &h) { h.kernels[0]->target = fbs::Target::Cuda, h.kernels[0]->block = 2048; }},
-    {"CudaWithoutModule", "no code module for its CUDA",
-     [](auto &h) { h.kernels[0]->target = fbs::Target::Cuda, h.kernels[0]->block = 128; }},
+    {"KernelWithRegisters", "which cuda_kernels have", [](auto &h) { h.kernels[0]->registers = 3; }},
+    {"CudaWithoutLaunch", "no cuda_kernels", [](auto &h) { h.kernels[0]->target = fbs::Target::Cuda; }},
     // commands
     {"CommandKernel", "kernel 6 of 6", [](auto &h) { h.commands[0]->kernel = 6; }},
     {"CommandName", "commands[0]", [](auto &h) { h.commands[0]->name.clear(); }},

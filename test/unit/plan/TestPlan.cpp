@@ -258,6 +258,33 @@ TestPlan makeTestPlan() {
   return p;
 }
 
+TestPlan makeCudaTestPlan(const std::vector<std::string> &architectures) {
+  TestPlan p = makeTestPlan();
+  for (const std::string &architecture : architectures) {
+    auto module = std::make_unique<fbs::CodeModuleT>();
+    module->level = architecture + ".all";
+    module->segment = p.head.modules[0]->segment;
+    module->target = fbs::Target::Cuda;
+    module->kernel_abi = 1;
+    p.head.modules.push_back(std::move(module));
+    for (size_t i = 0; i < p.head.kernels.size(); ++i) {
+      auto k = std::make_unique<fbs::CudaKernelT>();
+      k->kernel = static_cast<uint32_t>(i);
+      k->module_ = static_cast<uint32_t>(p.head.modules.size() - 1);
+      k->sm = architecture;
+      k->entry = p.head.kernels[i]->symbol;
+      k->block = 128;
+      k->registers = architecture.starts_with("sm_") ? 40 : 0;
+      k->grid_x = std::make_unique<fbs::Affine>(0, 1, 0, 0, 0);
+      k->grid_y = std::make_unique<fbs::Affine>(1, 0, 0, 0, 0);
+      k->grid_z = std::make_unique<fbs::Affine>(1, 0, 0, 0, 0);
+      k->scratch = std::make_unique<fbs::Affine>(0, 0, 0, 0, 0);
+      p.head.cuda_kernels.push_back(std::move(k));
+    }
+  }
+  return p;
+}
+
 std::vector<uint8_t> testPlanImage() {
   TestPlan p = makeTestPlan();
   return buildPlanImage(p.head, p.segments);

@@ -21,6 +21,8 @@ struct TestPlan {
 
 /// The plan, valid as it stands.
 TestPlan makeTestPlan();
+/// The same with launches of every kernel on \p architectures as well.
+TestPlan makeCudaTestPlan(const std::vector<std::string> &architectures);
 /// The bytes of a valid plan file.
 std::vector<uint8_t> testPlanImage();
 

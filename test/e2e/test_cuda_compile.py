@@ -1,0 +1,35 @@
+"""CUDA kernels through NVRTC, on a machine without a GPU. The rest of the models: cuda_all_models.py."""
+import json
+
+import pytest
+
+from conftest import llmc
+from cuda_plans import ARCHS, CACHE, check_kernels, need_nvrtc
+
+
+@pytest.fixture(scope="module")
+def nvrtc(tiny, tmp_path_factory):
+    need_nvrtc(tiny, tmp_path_factory.mktemp("probe"))
+
+
+def test_kernels_of_llama_for_every_architecture(nvrtc, tiny, tmp_path):
+    check_kernels(tiny / "llama", tmp_path, ARCHS, "--int4")
+
+
+def test_plan_holds_both_targets_and_the_same_bytes_each_time(nvrtc, tiny, tmp_path):
+    plans = []
+    for name in ("a.plan", "b.plan"):
+        llmc("compile", tiny / "llama", "-q", "--int4", "--target", "cpu,cuda:sm_80", "-o", tmp_path / name, env=CACHE,
+             timeout=600)
+        plans.append((tmp_path / name).read_bytes())
+    assert plans[0] == plans[1]
+    j = json.loads(llmc("inspect", tmp_path / "a.plan", "--json").stdout)
+    assert {k["target"] for k in j["kernels"]} == {"cpu", "sm_80"}
+    assert {m["level"] for m in j["modules"] if m["target"] == "cuda"} >= {"sm_80.gemm", "compute_80.gemm"}
+    for k in j["kernels"]:
+        if k["target"] == "sm_80":
+            assert k["registers"] > 0 and k["spill_bytes"] == 0 and k["block"] % 32 == 0
+    llmc("verify", tmp_path / "a.plan")
+    # A CPU runs it as any other.
+    assert json.loads(llmc("run", tmp_path / "a.plan", "--prompt-ids", "1,2,3", "-n", 4, "--ignore-eos",
+                           "--json").stdout)["ids"]
