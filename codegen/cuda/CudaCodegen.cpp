@@ -12,21 +12,44 @@ namespace {
 struct Kind {
   llvm::StringLiteral name, family, header, what;
   llvm::LogicalResult (*emit)(KernelWriter &);
+  /// The constants that its text honours; another one that isn't 0 is refused.
+  llvm::StringLiteral constants;
 };
 
+#define LLMC_FORMAT " w_element w_packing w_group w_scale w_has_min w_min"
 /// Which family, and so which file, a kind is part of.
 constexpr Kind kKinds[] = {
-    {"embed", "embed", "embed.cuh", "rows of tables", emitEmbed},
-    {"gather_rows", "embed", "embed.cuh", "rows of tables", emitGatherRows},
-    {"norm", "norm", "norm.cuh", "normalisations", emitNorm},
-    {"quantize", "norm", "norm.cuh", "normalisations", emitQuantize},
-    {"gemm", "gemm", "gemm_tiled.cuh", "matrix products", emitGemm},
-    {"rope_angles", "rope", "rope.cuh", "positions, keys and values", emitRopeAngles},
-    {"rope_gather", "rope", "rope.cuh", "positions, keys and values", emitRopeGather},
-    {"rope_append", "rope", "rope.cuh", "positions, keys and values", emitRopeAppend},
-    {"attention", "attention", "attention.cuh", "attention", emitAttention},
-    {"elementwise", "elementwise", "elementwise.cuh", "element-wise operations", emitElementwise},
+    {"embed", "embed", "embed.cuh", "rows of tables", emitEmbed, "d scale positions" LLMC_FORMAT},
+    {"gather_rows", "embed", "embed.cuh", "rows of tables", emitGatherRows, "d"},
+    {"norm", "norm", "norm.cuh", "normalisations", emitNorm,
+     "d rows norm eps plus_one bias out group"},
+    {"quantize", "norm", "norm.cuh", "normalisations", emitQuantize, "k group rows"},
+    {"gemm", "gemm", "gemm_tiled.cuh", "matrix products", emitGemm,
+     "k n x_int8 group rows bias residual activation glu task_tiles" LLMC_FORMAT},
+    {"rope_angles", "rope", "rope.cuh", "positions, keys and values", emitRopeAngles, "half scale"},
+    {"rope_gather", "rope", "rope.cuh", "positions, keys and values", emitRopeGather,
+     "half positions"},
+    {"rope_append", "rope", "rope.cuh", "positions, keys and values", emitRopeAppend,
+     "heads kv_heads head_size value_size rotary interleaved kv_element split q_norm eps plus_one"},
+    {"attention", "attention", "attention.cuh", "attention", emitAttention,
+     "heads kv_heads key_size value_size scale softcap window kv_element query_tile alibi"},
+    {"elementwise", "elementwise", "elementwise.cuh", "element-wise operations", emitElementwise,
+     "op d rows scale"},
 };
+#undef LLMC_FORMAT
+
+/// Nothing is ignored: a constant that changes what a kernel does must be known here.
+llvm::LogicalResult checkConstants(const KernelWriter &writer, const KernelSpec &spec,
+                                   const Kind &kind) {
+  llvm::SmallVector<llvm::StringRef> known;
+  llvm::StringRef(kind.constants).split(known, ' ');
+  for (const KernelConstant &constant : spec.constants) {
+    const auto *integer = std::get_if<int64_t>(&constant.value);
+    if (!llvm::is_contained(known, constant.name) && !(integer && *integer == 0))
+      return writer.unsupported("no text for the constant '" + constant.name + "'");
+  }
+  return llvm::success();
+}
 
 } // namespace
 
@@ -48,7 +71,7 @@ llmc::emitCudaUnits(mlir::Location loc, llvm::ArrayRef<KernelSpec> specs, const 
                   "\"\n";
     }
     KernelWriter writer(loc, specs[i], i, model, unit);
-    if (failed(kind->emit(writer)))
+    if (failed(checkConstants(writer, specs[i], *kind)) || failed(kind->emit(writer)))
       return mlir::failure();
   }
   std::vector<CudaUnit> result;

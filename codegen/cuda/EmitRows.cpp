@@ -10,9 +10,10 @@ static uint32_t rowThreads(int64_t width) { return width <= 512 ? 64 : width <= 
 
 llvm::LogicalResult cuda::emitEmbed(KernelWriter &w) {
   const int64_t d = w.get("d");
-  w.describe("y f32[T, " + Twine(d) + "] = w[tokens]");
+  w.describe("y f32[T, " + Twine(d) + "] = w[" + (w.get("positions") ? "positions" : "tokens") +
+             "]");
   w.beginStruct();
-  w.integers({{"kWidth", d}});
+  w.integers({{"kWidth", d}, {"kPositions", w.get("positions")}});
   w.weightFormat();
   w.real("kScale", w.constants.real("scale"));
   w.endStruct();
@@ -128,8 +129,11 @@ llvm::LogicalResult cuda::emitElementwise(KernelWriter &w) {
   };
   std::string expression;
   bool binary = false;
+  const std::string scale = KernelWriter::floatLiteral(w.constants.real("scale"));
   if (op == "scale")
-    expression = "a * " + KernelWriter::floatLiteral(w.constants.real("scale"));
+    expression = "a * " + scale;
+  if (op == "softcap")
+    expression = scale + " * tanhAccurate(a / " + scale + ")";
   for (const Row &row : rows)
     if (row.name == op)
       expression = row.expression.str(), binary = row.binary;

@@ -21,6 +21,8 @@ template <class Config, int RowWarps> struct AttentionBlock {
   static constexpr int kKeyTile = Config::kKeyTile;
   static constexpr int kThreads = 32 * RowWarps * Config::kValueParts;
   static constexpr int kSplitTiles = Config::kSplitKeys / kKeyTile;
+  /// Bindings: q, the slopes of ALiBi where there are, y.
+  static constexpr int kOut = Config::kAlibi ? 2 : 1;
 
   struct Stage {
     __align__(16) unsigned char keys[kKeyTile * Tile::Keys::kStride];
@@ -161,7 +163,8 @@ template <class Config> struct PrefillAttention {
       const long long head = kvHead * kGroup + row % kGroup;
       const long long at = static_cast<long long>(token) * Config::kHeads + head;
       query.row[r] = exists ? binding<const float>(b, 0) + at * Config::kKeySize : nullptr;
-      out[r] = exists ? binding<float>(b, 1) + at * Config::kValueSize : nullptr;
+      query.slope[r] = exists && Config::kAlibi ? binding<const float>(b, 1)[head] : 0.0f;
+      out[r] = exists ? binding<float>(b, Block::kOut) + at * Config::kValueSize : nullptr;
       const int position = exists ? step->positions[token] : -1;
       low[r] = Block::lowest(position);
       high[r] = position + 1;
@@ -310,7 +313,9 @@ template <class Config> struct DecodeAttention {
       heads[r] = exists ? kvHead * kGroup + row : -1;
       const long long at = static_cast<long long>(token) * Config::kHeads + kvHead * kGroup + row;
       query.row[r] = exists ? binding<const float>(b, 0) + at * Config::kKeySize : nullptr;
-      out[r] = exists ? binding<float>(b, 1) + at * DV : nullptr;
+      query.slope[r] =
+          exists && Config::kAlibi ? binding<const float>(b, 1)[kvHead * kGroup + row] : 0.0f;
+      out[r] = exists ? binding<float>(b, Block::kOut) + at * DV : nullptr;
       low[r] = exists ? lowest : 0;
       high[r] = exists ? position + 1 : 0;
     }
@@ -419,7 +424,8 @@ private:
         value = fmaf(from[2 + column], f.split, value * f.before);
       }
       const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
-      binding<float>(b, 1)[(static_cast<long long>(token) * Config::kHeads + head) * DV + column] =
+      binding<float>(
+          b, Block::kOut)[(static_cast<long long>(token) * Config::kHeads + head) * DV + column] =
           value * inverse;
     }
   }

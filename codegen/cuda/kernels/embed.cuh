@@ -4,8 +4,9 @@
 
 #include "rows.cuh"
 
-/// y[t, :] = w[tokens[t], :] * scale. Grid: a block a token.
-///   Config: kWidth, Weight (a WeightFormat), kScale
+/// y[t, :] = w[tokens[t], :] * scale, or of a table of positions w[positions[t], :]; a position
+/// beyond the table takes its last row. Grid: a block a token.
+///   Config: kWidth, Weight (a WeightFormat), kScale, kPositions (rows of the table; 0: of tokens)
 template <class Config>
 LLMC_FN void runEmbed(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
   const long long t = blockIdx.x;
@@ -13,7 +14,8 @@ LLMC_FN void runEmbed(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
     return;
   const unsigned char *w = binding<const unsigned char>(b, 0);
   float *y = binding<float>(b, 1) + t * Config::kWidth;
-  const long long row = step->tokens[t];
+  const long long row =
+      Config::kPositions > 0 ? min(step->positions[t], Config::kPositions - 1) : step->tokens[t];
   for (int k = threadIdx.x; k < Config::kWidth; k += blockDim.x)
     y[k] = Config::Weight::at(w, row, k, Config::kWidth) * Config::kScale;
 }

@@ -73,7 +73,8 @@ LLMC_FN MergeFactors mergeFactors(float before, float split) {
 }
 
 /// One warp's work on a tile of keys.
-///   Config: kKeySize, kValueSize, kKv, kKeyTile, kScale, kSoftcap (0: none), kValueParts (warps
+///   Config: kKeySize, kValueSize, kKv, kKeyTile, kScale, kSoftcap (0: none), kAlibi, kValueParts
+///   (warps
 ///           that share the rows, each with a part of the columns of the values)
 template <class Config> struct SoftmaxTile {
   static constexpr int D = Config::kKeySize, DV = Config::kValueSize;
@@ -93,6 +94,7 @@ template <class Config> struct SoftmaxTile {
   /// The queries of the warp: two rows a lane, or null beyond the tile.
   struct Query {
     const float *row[2];
+    float slope[2]; ///< of ALiBi (Press et al., 2021): added for each position of distance
     unsigned a[kQueryInRegisters ? kDepth : 1][4];
 
     LLMC_METHOD void load(int t) {
@@ -147,7 +149,10 @@ template <class Config> struct SoftmaxTile {
         for (int c = 0; c < 2; ++c) {
           const int key = firstKey + 8 * n + 2 * t + c;
           float &x = s[n][2 * r + c];
-          x = key >= low[r] && key < high[r] ? logit(x) : minusInfinity();
+          // The row's own position is the last it sees.
+          x = key >= low[r] && key < high[r]
+                  ? logit(x, query.slope[r], static_cast<float>(key - (high[r] - 1)))
+                  : minusInfinity();
           largest = fmaxf(largest, x);
         }
       largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
@@ -175,13 +180,18 @@ template <class Config> struct SoftmaxTile {
   }
 
 private:
-  /// A score as an exponent of 2.
-  LLMC_MEMBER float logit(float score) {
+  /// A score as an exponent of 2: scaled, capped, then the penalty of the distance.
+  LLMC_MEMBER float logit(float score, [[maybe_unused]] float slope,
+                          [[maybe_unused]] float distance) {
     constexpr float kLog2E = 1.44269504f;
-    if constexpr (Config::kSoftcap > 0.0f)
-      return Config::kSoftcap * tanhAccurate(score * Config::kScale / Config::kSoftcap) * kLog2E;
-    else
+    if constexpr (Config::kSoftcap == 0.0f && !Config::kAlibi)
       return score * (Config::kScale * kLog2E);
+    float v = score * Config::kScale;
+    if constexpr (Config::kSoftcap > 0.0f)
+      v = Config::kSoftcap * tanhAccurate(v / Config::kSoftcap);
+    if constexpr (Config::kAlibi)
+      v = fmaf(slope, distance, v);
+    return v * kLog2E;
   }
 
   /// s[16 rows, keys] = Q K^T.
