@@ -33,3 +33,13 @@ def test_plan_holds_both_targets_and_the_same_bytes_each_time(nvrtc, tiny, tmp_p
     # A CPU runs it as any other.
     assert json.loads(llmc("run", tmp_path / "a.plan", "--prompt-ids", "1,2,3", "-n", 4, "--ignore-eos",
                            "--json").stdout)["ids"]
+    # What its kernels ask of a GPU that is not there.
+    j = json.loads(llmc("explain", tmp_path / "a.plan", "--gpu", "a100", "--tokens", 100, "--json").stdout)
+    assert [s["step"] for s in j["steps"]] == ["decode", "prefill"]
+    for step in j["steps"]:
+        assert step["predicted_s"] > 0 and step["launches"] >= len(step["kernels"])
+        for k in step["kernels"]:
+            assert k["bytes"] >= k["least_bytes"] > 0 and k["operations"] >= k["least_operations"] >= 0
+            assert k["blocks"] > 0 and 0 < k["occupancy"] <= 1, k
+    missing = llmc("explain", tmp_path / "a.plan", "--gpu", "h200", check=False)
+    assert missing.returncode == 1 and "has no code for sm_90a, which h200 runs" in missing.stderr

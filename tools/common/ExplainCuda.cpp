@@ -32,7 +32,7 @@ struct Launch {
 struct Step {
   std::string name;
   StepShape shape;
-  std::vector<Launch> launches;
+  std::vector<Launch> launches = {};
   double seconds = 0;
   int64_t count = 0;
 };
@@ -63,8 +63,9 @@ public:
         add(*command, *k);
     for (const Launch &l : step.launches)
       step.seconds += l.seconds, step.count += l.used;
-    std::stable_sort(step.launches.begin(), step.launches.end(),
-                     [](const Launch &a, const Launch &b) { return a.seconds > b.seconds; });
+    std::sort(step.launches.begin(), step.launches.end(), [](const Launch &a, const Launch &b) {
+      return a.seconds != b.seconds ? a.seconds > b.seconds : a.entry < b.entry;
+    });
   }
 
 private:
