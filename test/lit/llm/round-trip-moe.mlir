@@ -36,15 +36,15 @@ func.func @latent(%q: tensor<?x96xf32>, %w: tensor<64x16xf32>, %c: tensor<?x16xf
   %st = llm.weight_stack %e, %e : tensor<12x64xf32>, tensor<12x64xf32> -> tensor<32x64xf32>
   // CHECK: %[[A:.*]] = llm.head_linear %{{.*}}, %{{.*}} {heads = 4 : i64} : tensor<?x96xf32>, tensor<64x16xf32> -> tensor<?x64xf32>
   %a = llm.head_linear %q, %w {heads = 4 : i64} : tensor<?x96xf32>, tensor<64x16xf32> -> tensor<?x64xf32>
-  // CHECK: llm.kv_cache 0 : !llm.kv<1 x 24 x 16 x f32, latent>
+  // CHECK: llm.kv_cache 0 : <1 x 24 x 16 x f32, latent>
   %kv = llm.kv_cache 0 : !llm.kv<1 x 24 x 16 x f32, latent>
-  // CHECK: llm.kv_cache 1 : !llm.kv<1 x 24 x 16 x f16, latent, paged>
+  // CHECK: llm.kv_cache 1 : <1 x 24 x 16 x f16, latent, paged>
   %paged = llm.kv_cache 1 : !llm.kv<1 x 24 x 16 x f16, latent, paged>
   // CHECK: llm.latent_append %[[A]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} angles(%{{.*}}) {heads = 4 : i64, interleaved}
   %q1, %kv1 = llm.latent_append %a, %q, %c, %k, %kv angles(%r) {heads = 4 : i64, interleaved}
       : tensor<?x64xf32>, tensor<?x96xf32>, tensor<?x16xf32>, tensor<?x8xf32>, !llm.kv<1 x 24 x 16 x f32, latent>
         angles tensor<?x2x4xf32> -> tensor<?x96xf32>
-  // CHECK: llm.attention %{{.*}}, %{{.*}} sinks(%{{.*}}) {heads = 4 : i64, scale = 5.000000e-01 : f64} : tensor<?x96xf32>, !llm.kv<1 x 24 x 16 x f32, latent> sinks tensor<4xf32> -> tensor<?x64xf32>
+  // CHECK: llm.attention %{{.*}}, %{{.*}} sinks(%{{.*}}) {heads = 4 : i64, scale = 5.000000e-01 : f64} : tensor<?x96xf32>, <1 x 24 x 16 x f32, latent> sinks tensor<4xf32> -> tensor<?x64xf32>
   %o = llm.attention %q1, %kv1 sinks(%s) {heads = 4 : i64, scale = 0.5 : f64}
       : tensor<?x96xf32>, !llm.kv<1 x 24 x 16 x f32, latent> sinks tensor<4xf32> -> tensor<?x64xf32>
   return

@@ -1,5 +1,5 @@
 // What the passes do with mixtures of experts and latent attention.
-// RUN: llmc-opt %s -split-input-file --llmc-fuse-epilogue --llmc-hoist-gather-rows | FileCheck %s --check-prefix=FUSE
+// RUN: llmc-opt %s -split-input-file --llmc-fuse-epilogue --llmc-hoist-gather-rows --cse | FileCheck %s --check-prefix=FUSE
 // RUN: llmc-opt %s -split-input-file --llmc-fuse-epilogue --llmc-hoist-gather-rows --llmc-quantize-weights=scheme=int4 --llmc-quantize-activations --llmc-select-kv-layout --llmc-tile-attention --llmc-lower-to-plan | FileCheck %s --check-prefix=PLAN
 
 // The residual is added by the sum of the experts, and the mixture runs for the wanted rows only.
@@ -15,15 +15,15 @@
 
 // Experts become integers, the router stays as it is; each chosen expert's rows are quantized by themselves.
 // PLAN-LABEL: plan.program
-// PLAN: plan.weight "linear" %{{.*}} as #llm.format<f32>
+// PLAN: plan.weight "linear" %{{.*}} as <f32>
 // PLAN: plan.kernel @gemm_0 "gemm"
 // PLAN: plan.kernel @route_0 "route" ["logits", "ids", "weights"] {chosen = 2 : i64, experts = 4 : i64, normalize = 1 : i64, rows = 1 : i64, scale = 1.000000e+00 : f64}
-// PLAN: plan.command "route"{{.*}} tasks #plan.affine<1 R>
-// PLAN: plan.weight "experts_up" %{{.*}} as #llm.format<i4, group = 32, scale = f16>
+// PLAN: plan.command "route"{{.*}} tasks <1 R>
+// PLAN: plan.weight "experts_up" %{{.*}} as <i4, group = 32, scale = f16>
 // PLAN: plan.kernel @grouped_gemm_0 "grouped_gemm" ["x", "w", "ids", "y"] {activation = 1 : i64, chosen = 1 : i64, glu = 1 : i64, group = 32 : i64, groups = 4 : i64, k = 64 : i64, n = 64 : i64, rows = 1 : i64, slots = 2 : i64, task_tiles = 4 : i64, w_element = 4 : i64, w_group = 32 : i64, w_packing = 2 : i64, w_scale = 1 : i64, x_int8 = 1 : i64}
-// PLAN: plan.command "experts_up"{{.*}} tasks #plan.affine<1>
+// PLAN: plan.command "experts_up"{{.*}} tasks <1>
 // PLAN: plan.kernel @quantize_{{.*}} {group = 32 : i64, k = 32 : i64, rows = 1 : i64, slots = 2 : i64}
-// PLAN: plan.command "quantize"{{.*}} tasks #plan.affine<2 R>
+// PLAN: plan.command "quantize"{{.*}} tasks <2 R>
 // PLAN: plan.kernel @grouped_gemm_1 "grouped_gemm"{{.*}}x_stride = 32 : i64
 // PLAN: plan.kernel @combine_0 "combine" ["values", "weights", "residual", "y"] {d = 64 : i64, residual = 1 : i64, rows = 1 : i64, slots = 2 : i64}
 module {
@@ -51,10 +51,10 @@ func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x6
 // PLAN-LABEL: plan.program
 // PLAN-SAME: kv [!llm.kv<1 x 24 x 16 x f16, latent, paged>]
 // PLAN: plan.kernel @grouped_gemm_0 "grouped_gemm" ["x", "w", "y"] {groups = 32 : i64, k = 16 : i64, n = 16 : i64, slots = 32 : i64, task_tiles = 4 : i64,{{.*}}x_stride = 24 : i64}
-// PLAN: plan.command "layers.0.latent_queries"{{.*}} tasks #plan.affine<32>
+// PLAN: plan.command "layers.0.latent_queries"{{.*}} tasks <32>
 // PLAN: plan.kernel @latent_append_0 "latent_append" ["absorbed", "query", "latent", "key", "angles", "queries"] {heads = 32 : i64, interleaved = 1 : i64, kv_element = 1 : i64, latent = 16 : i64, rotary = 8 : i64, stride = 24 : i64}
 // PLAN: plan.kernel @attention_0 "attention" ["q", "y"] {head_tasks = 2 : i64, heads = 32 : i64, key_size = 24 : i64, kv_element = 1 : i64, kv_heads = 1 : i64, latent = 1 : i64,
-// PLAN: plan.command "layers.0.attention"{{.*}} tasks #plan.affine<2 Q>
+// PLAN: plan.command "layers.0.attention"{{.*}} tasks <2 Q>
 module {
 func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
   %t = llm.weight "t" from [#llm.source<0, 0, 16384>] as f32 : tensor<64x64xf32>
