@@ -59,6 +59,16 @@ static Result<WeightView> readableSource(WeightOp op, const ModelFiles &files) {
     if (op.getSources().size() > 2) {
       LLMRT_ASSIGN_OR_RETURN(source.zeroPoints, range(2));
     }
+    const bool nested = op.getEncoding() == Encoding::NF4;
+    if (op.getSources().size() > 3) {
+      std::span<const uint8_t> &fourth = nested ? source.nestedScales : source.groupIndex;
+      LLMRT_ASSIGN_OR_RETURN(fourth, range(3));
+    }
+    if (op.getSources().size() > 4) {
+      LLMRT_ASSIGN_OR_RETURN(source.nestedLevels, range(4));
+    }
+    if (op.getScaleOffset())
+      source.scaleOffset = op.getScaleOffset()->convertToFloat();
     source.scaleEncoding = static_cast<WeightEncoding>(*op.getScaleEncoding());
     source.block = *op.getBlock();
     source.bits = static_cast<uint32_t>(op.getBits().value_or(4));

@@ -67,7 +67,14 @@ def Llm_Encoding : Llm_Enum<"Encoding", "how a file stores a tensor", [
   I32EnumAttrCase<"Q4_K", 8, "q4_k">, I32EnumAttrCase<"Q5_K", 9, "q5_k">,
   I32EnumAttrCase<"Q6_K", 10, "q6_k">, I32EnumAttrCase<"NBits", 11, "nbits">,
   I32EnumAttrCase<"BlockInt4", 12, "block_int4">, I32EnumAttrCase<"F64", 13, "f64">,
-  I32EnumAttrCase<"BlockInt8", 14, "block_int8">]>;
+  I32EnumAttrCase<"BlockInt8", 14, "block_int8">, I32EnumAttrCase<"Q2_K", 15, "q2_k">,
+  I32EnumAttrCase<"Q3_K", 16, "q3_k">, I32EnumAttrCase<"Q8_K", 17, "q8_k">,
+  I32EnumAttrCase<"IQ4_NL", 18, "iq4_nl">, I32EnumAttrCase<"IQ4_XS", 19, "iq4_xs">,
+  I32EnumAttrCase<"TQ1_0", 20, "tq1_0">, I32EnumAttrCase<"TQ2_0", 21, "tq2_0">,
+  I32EnumAttrCase<"MXFP4", 22, "mxfp4">, I32EnumAttrCase<"Gptq", 23, "gptq">,
+  I32EnumAttrCase<"GptqV2", 24, "gptq_v2">, I32EnumAttrCase<"Awq", 25, "awq">,
+  I32EnumAttrCase<"PackedInt", 26, "packed_int">, I32EnumAttrCase<"NF4", 27, "nf4">,
+  I32EnumAttrCase<"RowInt8", 28, "row_int8">, I32EnumAttrCase<"FP8", 29, "fp8">]>;
 def Llm_EncodingAttr : EnumAttr<Llm_Dialect, Llm_Encoding, "encoding">;
 
 // The activation functions of MLPs. `gelu` is the exact one (erf), `gelu_tanh` its tanh form.

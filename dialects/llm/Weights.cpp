@@ -59,7 +59,38 @@ static int64_t encodedBytes(Encoding encoding, int64_t count) {
   case Encoding::NBits:
   case Encoding::BlockInt4:
   case Encoding::BlockInt8:
+  case Encoding::Gptq:
+  case Encoding::GptqV2:
+  case Encoding::Awq:
+  case Encoding::PackedInt:
+  case Encoding::NF4:
+  case Encoding::RowInt8:
+  case Encoding::FP8:
     return 0;
+  case Encoding::Q2_K:
+    block = {256, 84};
+    break;
+  case Encoding::Q3_K:
+    block = {256, 110};
+    break;
+  case Encoding::Q8_K:
+    block = {256, 292};
+    break;
+  case Encoding::IQ4_NL:
+    block = {32, 18};
+    break;
+  case Encoding::IQ4_XS:
+    block = {256, 136};
+    break;
+  case Encoding::TQ1_0:
+    block = {256, 54};
+    break;
+  case Encoding::TQ2_0:
+    block = {256, 66};
+    break;
+  case Encoding::MXFP4:
+    block = {32, 17};
+    break;
   }
   return count % block.values ? -1 : count / block.values * block.bytes;
 }
@@ -68,11 +99,43 @@ void WeightOp::build(OpBuilder &builder, OperationState &state, Type type, Strin
                      SourceAttr source, Encoding encoding) {
   build(builder, state, type, builder.getStringAttr(name), builder.getArrayAttr({source}),
         EncodingAttr::get(builder.getContext(), encoding), IntegerAttr(), EncodingAttr(),
-        IntegerAttr(), UnitAttr(), UnitAttr());
+        IntegerAttr(), UnitAttr(), UnitAttr(), FloatAttr());
+}
+
+/// The fewest and the most sources of a form of pre-quantized checkpoints; {0, 0} for others.
+static std::pair<size_t, size_t> checkpointSources(Encoding encoding) {
+  switch (encoding) {
+  case Encoding::Gptq:
+  case Encoding::GptqV2:
+    return {3, 4};
+  case Encoding::Awq:
+    return {3, 3};
+  case Encoding::PackedInt:
+    return {2, 3};
+  case Encoding::NF4:
+    return {3, 5};
+  case Encoding::RowInt8:
+  case Encoding::FP8:
+    return {2, 2};
+  default:
+    return {0, 0};
+  }
 }
 
 LogicalResult WeightOp::verify() {
   Encoding encoding = getEncoding();
+  if (auto [least, most] = checkpointSources(encoding); least) {
+    if (getSources().size() < least || getSources().size() > most)
+      return emitOpError() << "of encoding " << stringifyEncoding(encoding) << " needs " << least
+                           << " to " << most << " sources, has " << getSources().size();
+    if (!getBlock() || *getBlock() < 1 || !getScaleEncoding())
+      return emitOpError() << "of encoding " << stringifyEncoding(encoding)
+                           << " needs 'block' and 'scales'";
+    if (getSignedCodes() || getBlocksDown())
+      return emitOpError() << "of encoding " << stringifyEncoding(encoding)
+                           << " has neither 'signed_codes' nor 'blocks_down'";
+    return success();
+  }
   bool blockwise = encoding == Encoding::NBits || encoding == Encoding::BlockInt4 ||
                    encoding == Encoding::BlockInt8;
   size_t sources = getSources().size();

@@ -14,7 +14,10 @@ def Llm_WeightOp : Llm_Op<"weight", [Pure]> {
     the tensor's values; nothing is read until the plan is written.
 
     Sources in order: the data; for `nbits` packed data, scales and optionally zero points; for
-    `block_int4`/`block_int8` the data, scales and optionally zero points.
+    `block_int4`/`block_int8` the data, scales and optionally zero points. The forms of pre-quantized
+    checkpoints (`gptq` to `fp8`; CheckpointForm.h has the layouts): the data, scales, then zero points
+    and optionally group indices (`gptq`), zero points (`awq`, `packed_int`: optionally), or levels and
+    optionally the nested scales and their levels (`nf4`, with `scale_offset` for nested scales).
     `scale_encoding` is the encoding of those scales (f32, f16 or bf16). `bits` is 4 or 8 for `nbits` (4 by
     default); `signed_codes` and `blocks_down` (blocks run down the columns) are for the block forms.
 
@@ -25,7 +28,8 @@ def Llm_WeightOp : Llm_Op<"weight", [Pure]> {
   }];
   let arguments = (ins StrAttr:$name, Llm_SourceArrayAttr:$sources, Llm_EncodingAttr:$encoding,
                        OptionalAttr<I64Attr>:$block, OptionalAttr<Llm_EncodingAttr>:$scale_encoding,
-                       OptionalAttr<I64Attr>:$bits, UnitAttr:$signed_codes, UnitAttr:$blocks_down);
+                       OptionalAttr<I64Attr>:$bits, UnitAttr:$signed_codes, UnitAttr:$blocks_down,
+                       OptionalAttr<F32Attr>:$scale_offset);
   let results = (outs Llm_WeightTensor:$result);
   let assemblyFormat = [{
     $name `from` $sources `as` custom<EncodingKeyword>($encoding) (`block` $block^)?

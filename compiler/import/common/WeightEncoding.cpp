@@ -1,5 +1,6 @@
 #include "compiler/import/common/WeightEncoding.h"
 
+#include "compiler/import/common/GgufExtraBlocks.h"
 #include "compiler/quantize/HalfFloat.h"
 #include "compiler/quantize/QuantizedRows.h"
 
@@ -108,6 +109,36 @@ const char *encodingName(WeightEncoding encoding) {
     return "block_int4";
   case WeightEncoding::BlockInt8:
     return "block_int8";
+  case WeightEncoding::Q2_K:
+    return "q2_k";
+  case WeightEncoding::Q3_K:
+    return "q3_k";
+  case WeightEncoding::Q8_K:
+    return "q8_k";
+  case WeightEncoding::IQ4_NL:
+    return "iq4_nl";
+  case WeightEncoding::IQ4_XS:
+    return "iq4_xs";
+  case WeightEncoding::TQ1_0:
+    return "tq1_0";
+  case WeightEncoding::TQ2_0:
+    return "tq2_0";
+  case WeightEncoding::MXFP4:
+    return "mxfp4";
+  case WeightEncoding::Gptq:
+    return "gptq";
+  case WeightEncoding::GptqV2:
+    return "gptq_v2";
+  case WeightEncoding::Awq:
+    return "awq";
+  case WeightEncoding::PackedInt:
+    return "packed_int";
+  case WeightEncoding::NF4:
+    return "nf4";
+  case WeightEncoding::RowInt8:
+    return "row_int8";
+  case WeightEncoding::FP8:
+    return "fp8";
   }
   return "unknown";
 }
@@ -140,7 +171,30 @@ EncodingBlock encodingBlock(WeightEncoding encoding) {
   case WeightEncoding::NBits:
   case WeightEncoding::BlockInt4:
   case WeightEncoding::BlockInt8:
+  case WeightEncoding::Gptq:
+  case WeightEncoding::GptqV2:
+  case WeightEncoding::Awq:
+  case WeightEncoding::PackedInt:
+  case WeightEncoding::NF4:
+  case WeightEncoding::RowInt8:
+  case WeightEncoding::FP8:
     return {0, 0};
+  case WeightEncoding::Q2_K:
+    return {256, 84};
+  case WeightEncoding::Q3_K:
+    return {256, 110};
+  case WeightEncoding::Q8_K:
+    return {256, 292};
+  case WeightEncoding::IQ4_NL:
+    return {32, 18};
+  case WeightEncoding::IQ4_XS:
+    return {256, 136};
+  case WeightEncoding::TQ1_0:
+    return {256, 54};
+  case WeightEncoding::TQ2_0:
+    return {256, 66};
+  case WeightEncoding::MXFP4:
+    return {32, 17};
   }
   return {0, 0};
 }
@@ -161,6 +215,8 @@ WeightFormat ggufBlockFormat(WeightEncoding encoding) {
     return groupedFormat(Element::I8, 16, Element::F32, false);
   default:
     assert(isGgufBlock(encoding));
+    if (encoding >= WeightEncoding::Q2_K)
+      return extraGgufFormat(encoding);
     return groupedFormat(Element::I8, 32, Element::F16, false); // q5_0, q8_0
   }
 }
@@ -207,7 +263,8 @@ void splitGgufBlock(WeightEncoding encoding, const uint8_t *block, uint8_t *code
     splitQ6K(block, codes, scales);
     return;
   default:
-    assert(false && "not a GGUF block encoding");
+    assert(isGgufBlock(encoding));
+    splitExtraGgufBlock(encoding, block, codes, scales, mins);
   }
 }
 

@@ -31,7 +31,23 @@ enum class WeightEncoding : uint8_t {
   NBits = 11,     ///< com.microsoft.MatMulNBits, 4 or 8 bits
   BlockInt4 = 12, ///< ONNX int4 or uint4 with scales by block (DequantizeLinear)
   F64 = 13,
-  BlockInt8 = 14 ///< ONNX int8 or uint8 likewise
+  BlockInt8 = 14, ///< ONNX int8 or uint8 likewise
+  Q2_K = 15,
+  Q3_K = 16,
+  Q8_K = 17,
+  IQ4_NL = 18,
+  IQ4_XS = 19,
+  TQ1_0 = 20,
+  TQ2_0 = 21,
+  MXFP4 = 22,
+  // Forms of pre-quantized checkpoints, see CheckpointForm.h.
+  Gptq = 23,
+  GptqV2 = 24,
+  Awq = 25,
+  PackedInt = 26,
+  NF4 = 27,
+  RowInt8 = 28,
+  FP8 = 29
 };
 
 /// "q4_k" and so on.
@@ -49,8 +65,11 @@ inline bool isFloatEncoding(WeightEncoding e) {
 }
 /// One of GGUF's block forms.
 inline bool isGgufBlock(WeightEncoding e) {
-  return e >= WeightEncoding::Q4_0 && e <= WeightEncoding::Q6_K;
+  return (e >= WeightEncoding::Q4_0 && e <= WeightEncoding::Q6_K) ||
+         (e >= WeightEncoding::Q2_K && e <= WeightEncoding::MXFP4);
 }
+/// One of CheckpointForm's.
+inline bool isCheckpointForm(WeightEncoding e) { return e >= WeightEncoding::Gptq; }
 
 /// The grouped format into which a GGUF block form maps without any rounding:
 ///
@@ -58,6 +77,7 @@ inline bool isGgufBlock(WeightEncoding e) {
 ///   q4_1  i4, 32, f16 scale and minimum              q5_0  i8, 32, f16 scale (codes -16 .. 15)
 ///   q5_1  i8, 32, f16 scale and minimum              q4_k  i4, 32, f32 scale and minimum
 ///   q5_k  i8, 32, f32 scale and minimum              q6_k  i8, 16, f32 scale (codes -32 .. 31)
+///   the rest: see GgufExtraBlocks.h
 ///
 /// The f32 scales are products of an f16 (11 bits) and an integer of 6 bits, in q6_k of 8 bits:
 /// exact. scale * q has at most 23 bits, so that value too is exact before the minimum is added.

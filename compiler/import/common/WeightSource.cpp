@@ -1,6 +1,7 @@
 #include "compiler/import/common/WeightSource.h"
 
 #include "compiler/import/common/BlockInteger.h"
+#include "compiler/import/common/CheckpointForm.h"
 #include "compiler/quantize/HalfFloat.h"
 
 #include <bit>
@@ -130,6 +131,8 @@ Status checkFinite(std::span<const float> values, const std::string &what, uint6
 
 Status WeightSource::check() const {
   const auto fail = [&](const std::string &why) { return invalidFile(quoted(name) + ": " + why); };
+  if (isCheckpointForm(encoding))
+    return CheckpointForm::check(*this);
   const std::string shape = "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
   const std::string form = encodingName(encoding);
   if (rows != 0 && columns > UINT64_MAX / rows)
@@ -183,6 +186,8 @@ Status WeightSource::readRows(uint64_t begin, uint64_t end, float *values) const
     readFloatRows(*this, begin, end, values);
   else if (isGgufBlock(encoding))
     readGgufRows(*this, begin, end, values);
+  else if (isCheckpointForm(encoding))
+    CheckpointForm(*this).readRows(begin, end, values);
   else
     readBlockIntegerRows(*this, begin, end, values);
   return checkFinite({values, (end - begin) * logicalColumns()}, quoted(name), begin,
@@ -194,6 +199,8 @@ std::optional<WeightFormat> WeightSource::quantizedFormat() const {
     return std::nullopt;
   if (isGgufBlock(encoding))
     return ggufBlockFormat(encoding);
+  if (isCheckpointForm(encoding))
+    return CheckpointForm(*this).quantizedFormat();
   if (blocksDown != transposed) // the blocks run across the rows that are read
     return std::nullopt;
   const BlockInteger blocks(*this);
@@ -213,6 +220,8 @@ std::optional<WeightFormat> WeightSource::quantizedFormat() const {
 
 bool WeightSource::exactMinimums() const {
   const std::optional<WeightFormat> format = quantizedFormat();
+  if (isCheckpointForm(encoding))
+    return !format || !format->hasMin || scaleEncoding != WeightEncoding::F32;
   // An f16 or bf16 scale times an integer of 9 bits fits 24 bits.
   return !format || !format->hasMin || !hasSeparateScales(encoding) ||
          (scaleEncoding != WeightEncoding::F32 && !BlockInteger(*this).floatZeroPoints());
@@ -237,6 +246,13 @@ Status WeightSource::readQuantizedRows(uint64_t begin, uint64_t end, const Weigh
       from += unit.bytes;
       codes += unit.values;
       scalesOut += groups;
+      minsOut += format.hasMin ? groups : 0;
+    }
+  } else if (isCheckpointForm(encoding)) {
+    const CheckpointForm form(*this);
+    const uint64_t groups = result.groups();
+    for (uint64_t r = begin; r != end; ++r, codes += columns, scalesOut += groups) {
+      form.readQuantizedRow(r, codes, scalesOut, minsOut);
       minsOut += format.hasMin ? groups : 0;
     }
   } else {

@@ -43,6 +43,12 @@ struct WeightSource {
   uint32_t bits = 4;        ///< NBits: 4 or 8
   bool signedCodes = false; ///< BlockInt4, BlockInt8: int4 and int8, else uint4 and uint8
 
+  // CheckpointForm's encodings only; zeroPoints are the levels of nf4.
+  std::span<const uint8_t> groupIndex = {};   ///< gptq: the group of each column
+  std::span<const uint8_t> nestedScales = {}; ///< nf4: scales of the scales
+  std::span<const uint8_t> nestedLevels = {}; ///< nf4: levels of the scales
+  float scaleOffset = 0;                      ///< nf4: added to each nested scale
+
   uint64_t logicalRows() const { return transposed ? columns : rows; }
   uint64_t logicalColumns() const { return transposed ? rows : columns; }
 

@@ -55,7 +55,7 @@ public:
                                                      : Element::F32;
   }
   NodePtr transposed() const override {
-    if (isGgufBlock(source.encoding))
+    if (isGgufBlock(source.encoding) || isCheckpointForm(source.encoding))
       return nullptr;
     WeightSource other = source;
     other.transposed = !other.transposed;

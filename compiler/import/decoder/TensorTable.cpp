@@ -7,7 +7,10 @@ using namespace llmc;
 
 static_assert(static_cast<int>(WeightEncoding::Q6_K) == static_cast<int>(llm::Encoding::Q6_K) &&
                   static_cast<int>(WeightEncoding::BF16) == static_cast<int>(llm::Encoding::BF16) &&
-                  static_cast<int>(WeightEncoding::F64) == static_cast<int>(llm::Encoding::F64),
+                  static_cast<int>(WeightEncoding::F64) == static_cast<int>(llm::Encoding::F64) &&
+                  static_cast<int>(WeightEncoding::MXFP4) ==
+                      static_cast<int>(llm::Encoding::MXFP4) &&
+                  static_cast<int>(WeightEncoding::FP8) == static_cast<int>(llm::Encoding::FP8),
               "the two enums have the same numbers");
 
 static std::string shapeText(ArrayRef<int64_t> shape) {
@@ -41,11 +44,25 @@ FailureOr<Value> TensorTable::take(OpBuilder &builder, Location loc, StringRef n
     return failure();
   }
   slot.used = true;
-  if (!slot.value)
+  MLIRContext *context = builder.getContext();
+  auto type = RankedTensorType::get(shape, builder.getF32Type());
+  auto source = llm::SourceAttr::get(context, entry.file, entry.offset, entry.size);
+  if (!slot.value && entry.parts.empty())
+    slot.value = llm::WeightOp::create(builder, loc, type, name, source,
+                                       static_cast<llm::Encoding>(entry.encoding));
+  if (!slot.value) {
+    SmallVector<Attribute> sources = {source};
+    for (const TensorEntry::Part &part : entry.parts)
+      sources.push_back(llm::SourceAttr::get(context, part.file, part.offset, part.size));
+    auto encodingOf = [&](WeightEncoding encoding) {
+      return llm::EncodingAttr::get(context, static_cast<llm::Encoding>(encoding));
+    };
     slot.value = llm::WeightOp::create(
-        builder, loc, RankedTensorType::get(shape, builder.getF32Type()), name,
-        llm::SourceAttr::get(builder.getContext(), entry.file, entry.offset, entry.size),
-        static_cast<llm::Encoding>(entry.encoding));
+        builder, loc, type, builder.getStringAttr(name), builder.getArrayAttr(sources),
+        encodingOf(entry.encoding), builder.getI64IntegerAttr(entry.block),
+        encodingOf(entry.scaleEncoding), builder.getI64IntegerAttr(entry.bits), UnitAttr(),
+        UnitAttr(), entry.scaleOffset ? builder.getF32FloatAttr(entry.scaleOffset) : FloatAttr());
+  }
   return slot.value;
 }
 

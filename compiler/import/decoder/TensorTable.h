@@ -17,6 +17,17 @@ struct TensorEntry {
   std::string unsupported; ///< why its values can't be read; empty: they can
   uint32_t file = 0;       ///< index into files
   uint64_t offset = 0, size = 0;
+
+  // Forms of pre-quantized checkpoints: what is stored beside the codes, in the order of
+  // `llm.weight`, and how to read it.
+  struct Part {
+    uint32_t file;
+    uint64_t offset, size;
+  };
+  llvm::SmallVector<Part, 0> parts; ///< empty for other encodings
+  int64_t block = 0, bits = 4;
+  WeightEncoding scaleEncoding = WeightEncoding::F32;
+  float scaleOffset = 0;
 };
 
 /// What a checkpoint holds. Importers take what a model needs by name and shape; what is left over

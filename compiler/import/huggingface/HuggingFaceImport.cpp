@@ -5,6 +5,7 @@
 #include "compiler/import/huggingface/FamilyNames.h"
 #include "compiler/import/huggingface/FolderText.h"
 #include "compiler/import/huggingface/ModelConfig.h"
+#include "compiler/import/huggingface/QuantizedCheckpoint.h"
 #include "runtime/text/Tokenizer.h"
 
 #include <filesystem>
@@ -14,10 +15,15 @@ using namespace llmc;
 using llmrt::Result;
 using llmrt::Status;
 
-static TensorTable tableOf(const Checkpoint &checkpoint) {
+static Result<TensorTable> tableOf(const Checkpoint &checkpoint, const QuantizationConfig &config,
+                                   std::vector<std::string> &notes) {
   TensorTable table;
   table.files = checkpoint.names();
+  std::set<std::string> quantized;
+  LLMRT_RETURN_IF_ERROR(addQuantizedTensors(checkpoint, config, table, quantized, notes));
   for (const Checkpoint::Tensor &tensor : checkpoint.tensors()) {
+    if (quantized.contains(tensor.name))
+      continue;
     TensorEntry entry;
     entry.name = tensor.name;
     entry.shape.assign(tensor.shape.begin(), tensor.shape.end());
@@ -79,11 +85,17 @@ OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *con
   Result<Checkpoint> checkpoint = Checkpoint::open(folder.str());
   if (!checkpoint)
     return fail(checkpoint.status());
+  Result<QuantizationConfig> quantization = readQuantizationConfig(**file);
+  if (!quantization)
+    return fail(quantization.status());
+  Result<TensorTable> table = tableOf(*checkpoint, *quantization, notes);
+  if (!table)
+    return fail(table.status());
+  TensorTable &tensors = *table;
   for (const std::string &note : notes)
     emitRemark(loc) << note;
   for (const std::string &note : checkpoint->notes())
     emitRemark(loc) << note;
-  TensorTable tensors = tableOf(*checkpoint);
   tensors.ignoreIf([](StringRef name) {
     return llvm::any_of(bufferEndings(), [&](StringRef end) { return name.ends_with(end); });
   });

@@ -28,10 +28,7 @@ Result<DecoderConfig> readModelConfig(const JsonFile &file, std::vector<std::str
   if (!family)
     return unsupported("config.json: model_type '" + *type + "' is not supported; supported: " +
                        supportedFamilies() + ". Its ONNX export may work");
-  if (!config.value("quantization_config").isNull())
-    return unsupported(
-        "config.json: quantized checkpoints (quantization_config) are not supported; "
-        "give the original weights and --int4 or --int8, or a GGUF file");
+  (void)config.value("quantization_config"); // honoured by QuantizedCheckpoint
 
   LLMRT_ASSIGN_OR_RETURN(const std::optional<std::string> name, config.text("_name_or_path"));
   model.name = name.value_or("");

@@ -43,6 +43,39 @@ static FormatAttr formatOf(WeightOp op) {
     return integers(context, Element::I8, 32, Element::F32, true);
   case Encoding::Q6_K:
     return integers(context, Element::I8, 16, Element::F32);
+  case Encoding::Q2_K:
+    return integers(context, Element::I4, 16, Element::F32, true);
+  case Encoding::Q3_K:
+    return integers(context, Element::I4, 16, Element::F32);
+  case Encoding::Q8_K:
+    return integers(context, Element::I8, 256, Element::F32);
+  case Encoding::IQ4_NL:
+    return integers(context, Element::I8, 32, Element::F16);
+  case Encoding::IQ4_XS:
+  case Encoding::MXFP4:
+    return integers(context, Element::I8, 32, Element::F32);
+  case Encoding::TQ1_0:
+  case Encoding::TQ2_0:
+    return integers(context, Element::I4, 256, Element::F16);
+  // Codes times levels that are no integers, or two scales: only the f32 values are exact.
+  case Encoding::NF4:
+  case Encoding::RowInt8:
+  case Encoding::FP8:
+    return floats(context, Element::F32);
+  case Encoding::Gptq:
+  case Encoding::GptqV2:
+  case Encoding::Awq:
+  case Encoding::PackedInt: {
+    // As CheckpointForm::quantizedFormat. Columns of one group lie apart in act-order.
+    int64_t block = *op.getBlock();
+    if (op.getSources().size() > 3 || block % 16 != 0 || block > 4096)
+      return floats(context, Element::F32);
+    bool zeroPoints = op.getSources().size() == 3;
+    return integers(context, op.getBits().value_or(4) == 8 ? Element::I8 : Element::I4, block,
+                    op.getScaleEncoding() == Encoding::F16 && !zeroPoints ? Element::F16
+                                                                          : Element::F32,
+                    zeroPoints);
+  }
   case Encoding::NBits:
   case Encoding::BlockInt4:
   case Encoding::BlockInt8: {

@@ -98,7 +98,7 @@ Value Step::dequantized(DequantizeOp op, StringRef nameHint, std::string &proble
       llm::EncodingAttr::get(context, encoding), builder.getI64IntegerAttr(op.getBlockSize()),
       llm::EncodingAttr::get(context, *scales), IntegerAttr(),
       codes.isUnsigned() ? UnitAttr() : builder.getUnitAttr(),
-      *axis == 0 ? builder.getUnitAttr() : UnitAttr());
+      *axis == 0 ? builder.getUnitAttr() : UnitAttr(), FloatAttr());
 }
 
 template <typename Op>
@@ -128,7 +128,7 @@ Value Step::nbits(Op op, Value packed, int64_t rows, int64_t columns, std::strin
       data.getNameAttr(), builder.getArrayAttr(sources),
       llm::EncodingAttr::get(context, llm::Encoding::NBits),
       builder.getI64IntegerAttr(op.getBlockSize()), llm::EncodingAttr::get(context, *scales),
-      builder.getI64IntegerAttr(op.getBits()), UnitAttr(), UnitAttr());
+      builder.getI64IntegerAttr(op.getBits()), UnitAttr(), UnitAttr(), FloatAttr());
 }
 
 Value Step::nbits(MatMulNBitsOp op, std::string &problem) {

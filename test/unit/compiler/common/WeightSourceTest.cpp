@@ -89,12 +89,14 @@ TEST_P(GgufBlocks, keepsScalesThatTheFormatCanHold) {
       EXPECT_LT(code, 16);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GgufBlocks,
-                         ::testing::Values(WeightEncoding::Q4_0, WeightEncoding::Q4_1,
-                                           WeightEncoding::Q5_0, WeightEncoding::Q5_1,
-                                           WeightEncoding::Q8_0, WeightEncoding::Q4_K,
-                                           WeightEncoding::Q5_K, WeightEncoding::Q6_K),
-                         [](const auto &info) { return encodingName(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    All, GgufBlocks,
+    ::testing::Values(WeightEncoding::Q4_0, WeightEncoding::Q4_1, WeightEncoding::Q5_0,
+                      WeightEncoding::Q5_1, WeightEncoding::Q8_0, WeightEncoding::Q4_K,
+                      WeightEncoding::Q5_K, WeightEncoding::Q6_K, WeightEncoding::Q2_K,
+                      WeightEncoding::Q3_K, WeightEncoding::IQ4_NL, WeightEncoding::IQ4_XS,
+                      WeightEncoding::TQ1_0, WeightEncoding::TQ2_0, WeightEncoding::MXFP4),
+    [](const auto &info) { return encodingName(info.param); });
 
 TEST(HalfFloat, convertsEveryHalfExactly) {
   for (uint32_t bits = 0; bits != 65536; ++bits) {

@@ -140,7 +140,6 @@ TEST_F(Config, readsScalings) {
 
 TEST_F(Config, refusesWhatIsNotSupported) {
   expectError(llama("", "gemma3"), "'gemma3' is not supported; supported: bloom, falcon");
-  expectError(llama(R"("quantization_config":{"quant_method":"gptq"})"), "quantization_config");
   expectError(llama(R"("hidden_act":"mish")"),
               "activation 'mish' is not supported; supported: silu");
   expectError(llama(R"("sliding_window":8,"layer_types":["chunked_attention","full_attention"])",
