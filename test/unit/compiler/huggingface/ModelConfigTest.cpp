@@ -139,7 +139,7 @@ TEST_F(Config, readsScalings) {
 }
 
 TEST_F(Config, refusesWhatIsNotSupported) {
-  expectError(llama("", "gemma3"), "'gemma3' is not supported; supported: bloom, falcon");
+  expectError(llama("", "gemma3"), "'gemma3' is not supported; supported: bloom, deepseek_v2");
   expectError(llama(R"("hidden_act":"mish")"),
               "activation 'mish' is not supported; supported: silu");
   expectError(llama(R"("sliding_window":8,"layer_types":["chunked_attention","full_attention"])",
