@@ -141,8 +141,6 @@ static Status binding(const fbs::Plan &plan, const fbs::Binding &b) {
 }
 
 static Status commands(const fbs::Plan &plan) {
-  if (plan.main()) // it has none, and no limits for a step
-    return Status::ok();
   auto prefixes = kvPrefixes(*plan.kv());
   StepDims limits = stepLimits(*plan.limits());
   for (uint32_t i = 0; i < plan.commands()->size(); ++i) {
@@ -215,6 +213,8 @@ static Status modules(const fbs::Plan &plan) {
 
 Status program(const fbs::Plan &plan) {
   LLMRT_RETURN_IF_ERROR(kernels(plan));
+  if (plan.main()) // it has no commands, and no limits for a step
+    return modules(plan);
   LLMRT_RETURN_IF_ERROR(commands(plan));
   LLMRT_RETURN_IF_ERROR(modules(plan));
   return cudaKernels(plan);
