@@ -30,13 +30,3 @@ func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x6
   %h = llm.embedding %tokens, %e {format = #llm.format<f32>} : (tensor<?xi32>, tensor<32x64xf32>) -> tensor<?x64xf32>
   return %h : tensor<?x64xf32>
 }
-
-// -----
-
-func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x64xf32> {
-  %e = llm.weight "e" from [#llm.source<0, 0, 8192>] as f32 : tensor<32x64xf32>
-  %h = llm.embedding %tokens, %e {format = #llm.format<f32>} : (tensor<?xi32>, tensor<32x64xf32>) -> tensor<?x64xf32>
-  // expected-error @+1 {{'llm.softcap' has no kernel}}
-  %s = llm.softcap %h at 30.0 : tensor<?x64xf32>
-  return %s : tensor<?x64xf32>
-}

@@ -63,7 +63,7 @@ module {
 
 // -----
 
-// A bias by distance (ALiBi) is not a mask.
+// A bias that does not grow evenly with the distance is neither a mask nor ALiBi.
 module {
   // expected-note@+1 {{output 'logits' needs it}}
   func.func @main(%ids: tensor<?x?xi64> {graph.name = "input_ids"}, %am: tensor<?x?xi64> {graph.name = "attention_mask"}) -> (tensor<?x?x8xf32> {graph.name = "logits"}) {
@@ -73,8 +73,9 @@ module {
     %x = graph.gather %e, %ids : (tensor<4x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
     %sum = graph.cumsum %am, %one : (tensor<?x?xi64>, tensor<i64>) -> tensor<?x?xi64>
     %f = graph.cast %sum : (tensor<?x?xi64>) -> tensor<?x?xf32>
-    %mask = graph.unsqueeze %f, %axes : (tensor<?x?xf32>, tensor<2xi64>) -> tensor<?x1x1x?xf32>
-    // expected-error@+1 {{the mask adds numbers other than 0 and a large negative one to the scores (a position bias?)}}
+    %square = graph.binary mul %f, %f : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+    %mask = graph.unsqueeze %square, %axes : (tensor<?x?xf32>, tensor<2xi64>) -> tensor<?x1x1x?xf32>
+    // expected-error@+1 {{the mask adds numbers other than 0 and a large negative one to the scores, and they do not fall by one slope a key (ALiBi)}}
     %y = graph.attention %x, %x, %x mask %mask {is_causal, q_num_heads = 2 : i64, kv_num_heads = 2 : i64, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x1x1x?xf32>) -> tensor<?x?x8xf32>
     return %y : tensor<?x?x8xf32>
   }

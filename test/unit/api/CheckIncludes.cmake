@@ -2,7 +2,7 @@ cmake_minimum_required(VERSION 3.25)
 # Includes of the runtime point one way: each folder may use those listed for it (and itself), no folder uses the
 # compiler or the tools, and nothing of LLVM, MLIR or ONNX.
 set(uses_support "")
-set(uses_plan "support;device/cpu/KernelAbi.h;device/cuda/KernelAbi.h")
+set(uses_plan "support;device/cpu/KernelAbi.h;device/cpu/GraphAbi.h;device/cuda/KernelAbi.h")
 set(uses_text "support")
 set(uses_decode "support;text/Json.h")
 set(uses_speculate "support;decode;text/Json.h")

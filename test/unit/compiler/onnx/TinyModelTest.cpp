@@ -28,15 +28,12 @@ TEST(OnnxTinyModels, allImportWithEveryShapeRanked) {
   for (const std::string &name : files) {
     ImportRun run;
     run.importFile(tinyFolder() + "/" + name);
-    if (name.starts_with("phi3/genai")) {
-      // Its If chooses between caches of different lengths at run time.
-      EXPECT_NE(run.error().find("(If): output 0 is tensor<256x8xf32> and tensor<64x8xf32>"),
-                std::string::npos)
-          << run.error();
-      continue;
-    }
     ASSERT_TRUE(run.module) << name << ": " << run.error();
     EXPECT_TRUE(run.warnings.empty()) << name << ": " << run.warnings.front();
+    // GenAI's phi3 chooses between caches of different lengths at run time: an If whose results have
+    // no shape in common.
+    if (name.starts_with("phi3/genai"))
+      continue;
     run.module->walk([&](mlir::Operation *op) {
       for (mlir::Type type : op->getResultTypes())
         EXPECT_TRUE(mlir::isa<mlir::RankedTensorType>(type)) << name;
