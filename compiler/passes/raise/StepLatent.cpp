@@ -35,8 +35,10 @@ std::optional<Lifted> Step::liftPartRotation(RotaryEmbeddingOp op, const Lifted 
     last = {{AxisKind::Feature, 2 * last[1].size, 1}};
   } else {
     AxisGroup features = featuresOf(x.axes);
+    // The end of each head; a whole head amid those of a fused projection (Falcon's keys) is not.
     bool isLater = isOnly(last, AxisKind::Feature) && last[0].stride == 1 && features.size() == 2 &&
-                   features[0].stride > last[0].size && x.offset % features[0].stride != 0;
+                   features[0].stride > last[0].size &&
+                   x.offset % features[0].stride + last[0].size == features[0].stride;
     if (!isLater)
       return std::nullopt;
   }
