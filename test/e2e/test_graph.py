@@ -118,3 +118,26 @@ def test_inspect(gather):
 
 def test_text_is_refused(gather):
     assert "takes tensors" in fails("run", gather[0], "-p", "hello")
+
+
+@pytest.mark.parametrize("type,dtype,tolerance", [(TensorProto.FLOAT16, np.float16, 2e-3), (TensorProto.FLOAT, np.float32, 1e-6)])
+def test_small_floats_reduce_along_their_axes(tmp_path, type, dtype, tolerance):
+    """Kernels compute f16 in f32: operands of other types (axes here) must come along."""
+    nodes = [helper.make_node("ReduceMax", ["x", "axes"], ["top"], keepdims=1),
+             helper.make_node("ReduceMean", ["x", "axes"], ["mean"], keepdims=0),
+             helper.make_node("ReduceLogSumExp", ["x", "axes"], ["lse"], keepdims=0),
+             helper.make_node("CumSum", ["x", "last"], ["sums"])]
+    plan = compile_graph(tmp_path, nodes, [value("x", ["n", 4, 3], type)],
+                         [value("top", ["n", 1, 3], type), value("mean", ["n", 3], type), value("lse", ["n", 3], type),
+                          value("sums", ["n", 4, 3], type)],
+                         [onnx.numpy_helper.from_array(np.array([1], np.int64), "axes"),
+                          onnx.numpy_helper.from_array(np.array(2, np.int64), "last")])
+    x = np.random.default_rng(3).standard_normal((2, 4, 3)).astype(dtype)
+    llmc("run", plan, *give(tmp_path, x=x), "--output-dir", tmp_path / "out")
+    wide = x.astype(np.float64)
+    wanted = {"top": wide.max(1, keepdims=True), "mean": wide.mean(1), "lse": np.log(np.exp(wide).sum(1)),
+              "sums": wide.cumsum(2)}
+    for name, want in wanted.items():
+        got = np.load(tmp_path / "out" / f"{name}.npy")
+        assert got.dtype == dtype and got.shape == want.shape
+        assert np.abs(got - want).max() <= tolerance * max(1, np.abs(want).max()), name

@@ -228,7 +228,7 @@ LLMC_GRAPH_KERNEL(deform_conv) {
 
 /// x [N, C * block, L], image shape, block shape; attrs: lists of Window. Gives [N, C, image].
 LLMC_GRAPH_KERNEL(col2im) {
-  return computed(g, in, out, type, 1, 1, [&](Value *const *in, Value **out) {
+  return computed(g, in, out, type, 3, 1, [&](Value *const *in, Value **out) {
     return withType(computeType(type), [&](auto sample) -> int32_t {
       using T = decltype(sample);
       Value *x = in[0];

@@ -187,8 +187,9 @@ template <> inline constexpr bool isReal<double> = true;
 GRAPH_INLINE int64_t computeType(int64_t type) {
   return isSmallFloat(type) ? int64_t(LLMRT_TYPE_F32) : type;
 }
-/// Runs body(in, out) on operands converted to the type they are computed in: those of the first
-/// \p operands that have \p type. The first \p results are converted back.
+/// Runs body(in, out) on operands converted to the type they are computed in: those that have
+/// \p type. \p operands counts all that the body may read, axes and other integers too: it sees no
+/// others. The first \p results are converted back.
 template <class F>
 GRAPH_INLINE int32_t computed(Graph *g, Value *const *in, Value **out, int64_t type, int operands,
                               int results, F body) {

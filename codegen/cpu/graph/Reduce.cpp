@@ -105,7 +105,7 @@ using namespace llmc::graphcode;
 
 #define GRAPH_REDUCTION(name, initial, step, finish)                                               \
   LLMC_GRAPH_KERNEL(reduce_##name) {                                                               \
-    return computed(g, in, out, type, 1, 1, [&](Value *const *in, Value **out) {                   \
+    return computed(g, in, out, type, 2, 1, [&](Value *const *in, Value **out) {                   \
       return withType(computeType(type), [&](auto sample) {                                        \
         using T = decltype(sample);                                                                \
         using A = typename AccumulatorOf<T>::Type;                                                 \
@@ -127,7 +127,7 @@ GRAPH_REDUCTION(log_sum, 0, sum + x, mathOf(g, LLMRT_MATH_LOG, double(sum)))
 
 #define GRAPH_EXTREME(name, initial, op)                                                           \
   LLMC_GRAPH_KERNEL(reduce_##name) {                                                               \
-    return computed(g, in, out, type, 1, 1, [&](Value *const *in, Value **out) {                   \
+    return computed(g, in, out, type, 2, 1, [&](Value *const *in, Value **out) {                   \
       return withType(computeType(type), [&](auto sample) {                                        \
         using T = decltype(sample);                                                                \
         T start = type == LLMRT_TYPE_BOOL ? T(initial<T>() != T(0)) : initial<T>();                \
@@ -143,7 +143,7 @@ GRAPH_EXTREME(min, highestOf, <)
 
 /// max + log(sum(exp(x - max)))
 LLMC_GRAPH_KERNEL(reduce_log_sum_exp) {
-  return computed(g, in, out, type, 1, 1, [&](Value *const *in, Value **out) {
+  return computed(g, in, out, type, 2, 1, [&](Value *const *in, Value **out) {
     return withType(computeType(type), [&](auto sample) -> int32_t {
       using T = decltype(sample);
       Value *largest;
@@ -201,7 +201,7 @@ LLMC_GRAPH_KERNEL(arg_reduce) {
 }
 /// x, axis; attrs: exclusive, reverse, product
 LLMC_GRAPH_KERNEL(cumulate) {
-  return computed(g, in, out, type, 1, 1, [&](Value *const *in, Value **out) {
+  return computed(g, in, out, type, 2, 1, [&](Value *const *in, Value **out) {
     return withType(computeType(type), [&](auto sample) -> int32_t {
       using T = decltype(sample);
       using A = typename AccumulatorOf<T>::Type;

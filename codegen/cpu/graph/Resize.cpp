@@ -333,7 +333,7 @@ LLMC_GRAPH_KERNEL(grid_sample) {
 
 /// theta [N, n, n + 1], size [n + 2]; attrs: align corners. Gives [N, ..., n].
 LLMC_GRAPH_KERNEL(affine_grid) {
-  return computed(g, in, out, type, 1, 1, [&](Value *const *in, Value **out) {
+  return computed(g, in, out, type, 2, 1, [&](Value *const *in, Value **out) {
     return withFloatType(type, [&](auto sample) -> int32_t {
       using T = decltype(sample);
       Value *theta = in[0];
@@ -372,7 +372,7 @@ LLMC_GRAPH_KERNEL(affine_grid) {
 /// x [N, C, H, W], boxes [R, 4], batch indices [R]; attrs: spatial scale, mode (0 average, 1 max),
 /// output height, width, sampling ratio (0: adaptive), half pixels.
 LLMC_GRAPH_KERNEL(roi_align) {
-  return computed(g, in, out, type, 2, 1, [&](Value *const *in, Value **out) {
+  return computed(g, in, out, type, 3, 1, [&](Value *const *in, Value **out) {
     return withFloatType(type, [&](auto sample) -> int32_t {
       using T = decltype(sample);
       Value *x = in[0], *boxes = in[1], *batches = in[2];

@@ -81,8 +81,9 @@ GRAPH_INLINE uint8_t encodeByte(int64_t type, float x, bool saturate, int64_t ro
   bool isNaN = magnitude > 0x7F800000;
   if (isNaN && l.hasNaN)
     return l.isUnsignedZero ? 0x80 : uint8_t(sign | ((1u << width) - 1));
+  // E2M1 has no NaN: -0, as the onnx package (ml_dtypes) has it.
   if (isNaN)
-    return uint8_t(sign | uint32_t(l.largest));
+    return uint8_t(1u << width);
   // In units of the last place at this exponent, rounded by the float's own addition.
   int exponent = int(magnitude >> 23) - 127;
   int lowest = 1 - l.bias;
