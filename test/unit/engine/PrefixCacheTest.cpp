@@ -51,6 +51,18 @@ TEST(PrefixCache, A14_SaltsShareNothing) {
   EXPECT_EQ(found(cache, "", {1, 2}), 0);
 }
 
+// The buckets' seed is random: with two buckets, 64 other beginnings of the same tokens and 64 other
+// tokens meet the kept block's bucket whatever the seed.
+TEST(PrefixCache, SharingABucketIsNoMatch) {
+  PrefixCache cache(2, 2, true);
+  keep(cache, "", {1, 2}, 2);
+  for (int32_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(found(cache, "tenant " + std::to_string(i), {1, 2}), 0);
+    EXPECT_EQ(found(cache, "", {1, 3 + i}), 0);
+  }
+  EXPECT_EQ(found(cache, "", {1, 2}), 1);
+}
+
 TEST(PrefixCache, TheLeastRecentlyUsedTextLosesItsEndFirst) {
   PrefixCache cache(4, 2, true);
   keep(cache, "", {1, 2, 3, 4}, 2);
