@@ -21,9 +21,12 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -35,13 +38,35 @@ namespace {
 /// What LLVM may call on its own; Memory.cpp defines them.
 constexpr StringLiteral kMemoryFunctions[] = {"memcpy", "memmove", "memset"};
 
-/// Builds the module: a function a kernel, which calls its microkernel with the constants.
+/// The constant that only chooses where the count of rows is read.
+constexpr StringLiteral kRows = "rows";
+
+/// Equal for kernels whose machine code differs in kRows alone.
+std::string textKey(const KernelSpec &spec) {
+  std::string key = spec.kind;
+  llvm::raw_string_ostream os(key);
+  KernelConstants constants(spec);
+  for (const KernelParameter &p : kernelParameters(spec.kind)) {
+    if (p.isReal)
+      os << ' ' << llvm::format_hex(llvm::bit_cast<uint64_t>(constants.real(p.name)), 18);
+    else if (p.name != kRows)
+      os << ' ' << constants.integer(p.name);
+  }
+  return key;
+}
+
+/// Builds the module: a function a kernel, which calls its microkernel with the constants. A
+/// decoder has most of its kernels twice, for all tokens and for those whose logits are wanted:
+/// these share one text, a function of its own that both call.
 class KernelModuleBuilder {
 public:
   explicit KernelModuleBuilder(Location loc)
       : loc(loc), b(loc.getContext()), module(ModuleOp::create(loc)) {}
 
   OwningOpRef<ModuleOp> build(ArrayRef<KernelSpec> specs) {
+    for (const KernelSpec &spec : specs)
+      if (spec.kind != "elementwise")
+        ++uses[textKey(spec)];
     for (const KernelSpec &spec : specs)
       addKernel(spec);
     return std::move(module);
@@ -64,27 +89,60 @@ private:
     if (spec.kind == "elementwise")
       return buildElementwiseBody(*module, function, spec);
 
+    std::string key = textKey(spec);
+    bool isShared = uses[key] > 1;
+    std::string callee = microkernelName(spec.kind);
+    if (isShared) {
+      auto [text, isNew] = texts.try_emplace(key, spec.symbol + ".text");
+      callee = text->second;
+      if (isNew) {
+        SmallVector<Type> types = abiTypes();
+        types.push_back(b.getI64Type());
+        LLVM::LLVMFuncOp shared = addFunction(callee, types);
+        shared.setNoInline(true);
+        Block *entry = shared.addEntryBlock(b);
+        callMicrokernel(spec, entry->getArguments().drop_back(), entry->getArguments().back());
+      }
+    }
+    Block *entry = function.addEntryBlock(b);
+    if (!isShared)
+      return callMicrokernel(spec, entry->getArguments(), nullptr);
+    b.setInsertionPointToStart(entry);
+    SmallVector<Value> operands(entry->getArguments());
+    operands.push_back(integer(kRows, KernelConstants(spec).integer(kRows)));
+    LLVM::CallOp::create(b, loc, TypeRange{}, callee, operands);
+    LLVM::ReturnOp::create(b, loc, ValueRange{});
+  }
+
+  Value integer(StringRef name, int64_t value) {
+    return LLVM::ConstantOp::create(b, NameLoc::get(b.getStringAttr(name), loc), b.getI64Type(),
+                                    b.getI64IntegerAttr(value));
+  }
+
+  /// The body of the function that \p arguments are of: the microkernel with \p spec's constants,
+  /// of which \p rows, if there, is no constant.
+  void callMicrokernel(const KernelSpec &spec, ValueRange arguments, Value rows) {
     std::string callee = microkernelName(spec.kind);
     ArrayRef<KernelParameter> parameters = kernelParameters(spec.kind);
+    Block *entry = arguments.front().getParentBlock();
     if (!module->lookupSymbol(callee)) {
       SmallVector<Type> types = abiTypes();
       for (const KernelParameter &p : parameters)
         types.push_back(p.isReal ? Type(b.getF32Type()) : Type(b.getI64Type()));
       addFunction(callee, types);
     }
-    Block *entry = function.addEntryBlock(b);
     b.setInsertionPointToStart(entry);
-    SmallVector<Value> operands(entry->getArguments());
+    SmallVector<Value> operands(arguments);
     KernelConstants constants(spec);
     for (const KernelParameter &p : parameters) {
-      Location named = NameLoc::get(b.getStringAttr(p.name), loc);
       if (p.isReal)
         operands.push_back(LLVM::ConstantOp::create(
-            b, named, b.getF32Type(),
+            b, NameLoc::get(b.getStringAttr(p.name), loc), b.getF32Type(),
             b.getF32FloatAttr(static_cast<float>(constants.real(p.name)))));
+      else if (rows && p.name == kRows)
+        operands.push_back(rows);
       else
-        operands.push_back(LLVM::ConstantOp::create(
-            b, named, b.getI64Type(), b.getI64IntegerAttr(constants.integer(p.name))));
+        operands.push_back(integer(p.name, constants.integer(p.name)));
     }
     LLVM::CallOp::create(b, loc, TypeRange{}, callee, operands);
     LLVM::ReturnOp::create(b, loc, ValueRange{});
@@ -93,6 +151,8 @@ private:
   Location loc;
   OpBuilder b;
   OwningOpRef<ModuleOp> module;
+  llvm::StringMap<int> uses;          ///< of a text
+  llvm::StringMap<std::string> texts; ///< functions of shared ones, by key
 };
 
 void dumpTo(const CpuDump &dump, StringRef phase, llvm::function_ref<void(raw_ostream &)> print) {
@@ -133,8 +193,9 @@ llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, C
     }
   attributes.addAttribute("min-legal-vector-width", "512");
   attributes.addAttribute(llvm::Attribute::NoUnwind);
-  for (const KernelSpec &spec : specs)
-    module.getFunction(spec.symbol)->addFnAttrs(attributes);
+  for (llvm::Function &f : module)
+    if (!f.isDeclaration())
+      f.addFnAttrs(attributes);
 
   llvm::Type *pointer = llvm::PointerType::get(module.getContext(), 0);
   llvm::Type *i64 = llvm::Type::getInt64Ty(module.getContext());
@@ -207,7 +268,7 @@ FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> spec
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(level, optLevel);
   if (!machine)
     return fail("this LLVM was built without the X86 target");
-  optimise(*code, *machine, optLevel);
+  optimise(*code, *machine, optLevel, Loops::Vectors);
   std::string broken;
   llvm::raw_string_ostream brokenStream(broken);
   if (llvm::verifyModule(*code, &brokenStream))

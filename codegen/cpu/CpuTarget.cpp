@@ -47,9 +47,11 @@ std::unique_ptr<llvm::TargetMachine> llmc::makeTargetMachine(CpuLevel level, int
       triple, t.cpu, t.features, options, llvm::Reloc::PIC_, std::nullopt, levels[optLevel]));
 }
 
-void llmc::optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) {
+void llmc::optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel,
+                    Loops loopsAre) {
   llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = false; // the text is vectors already
+  tuning.SLPVectorization = false;
+  tuning.LoopVectorization = tuning.LoopUnrolling = loopsAre == Loops::Scalar;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

@@ -15,7 +15,10 @@ LevelTarget levelTarget(CpuLevel level);
 
 /// Null if this LLVM has no X86 target.
 std::unique_ptr<llvm::TargetMachine> makeTargetMachine(CpuLevel level, int optLevel);
-void optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel);
+/// Vectors: the text computes on vectors and says what must be unrolled; more of either makes it
+/// longer (half again as long to compile, twice as much code), and no faster.
+enum class Loops { Scalar, Vectors };
+void optimise(llvm::Module &module, llvm::TargetMachine &machine, int optLevel, Loops loopsAre);
 /// Emits \p module, which is used up when \p type is an object; empty on failure.
 std::string emitFile(const llvm::Module &module, llvm::TargetMachine &machine,
                      llvm::CodeGenFileType type);

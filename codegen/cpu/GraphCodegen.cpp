@@ -485,7 +485,7 @@ FailureOr<std::string> llmc::emitGraphObject(mlir::func::FuncOp main, const Grap
     return fail("this LLVM was built without the X86 target");
   // At level 0 the library's own preparation has to do: a graph is compiled in some 50 ms.
   if (optLevel > 0)
-    optimise(module, *machine, optLevel);
+    optimise(module, *machine, optLevel, Loops::Scalar);
   dumpTo("llvm-opt", module);
   if (dump)
     dump("asm",

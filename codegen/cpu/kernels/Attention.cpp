@@ -131,7 +131,7 @@ struct Attention {
 
   /// All query rows against key tile \p index; keys [lo, hi) are those that any row sees. With
   /// \p convert, keys and values become f32 once for all rows. \p Prefetch asks for the next tile's
-  /// memory on the way.
+  /// memory on the way, and is of tasks of one token and up to four heads.
   template <bool Prefetch>
   KERNEL_LAMBDA void keyTile(int64_t sequence, int64_t head, int64_t start, int64_t count,
                              int64_t index, int64_t lo, int64_t hi, bool convert) const {
@@ -179,7 +179,8 @@ struct Attention {
         row += same;
         continue;
       }
-      const int64_t together = smaller(same, 4);
+      // A task of one token has that token's heads for rows: a constant, and one text.
+      const int64_t together = Prefetch ? group() : smaller(same, 4);
       attend<Prefetch>(row, together, start, head, tile, base, rowLo, rowHi);
       row += together;
     }
@@ -204,7 +205,7 @@ struct Attention {
     }
     // One block of rows reads keys and values once: converting them in registers is enough.
     const bool isPlain = element == kF32 && valueSize == layout.valueStride && !latent;
-    const bool isShort = all <= 4 && valueSize == layout.valueStride && !latent;
+    const bool isShort = count == 1 && group() <= 4 && valueSize == layout.valueStride && !latent;
     for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index) {
       if (isShort)
         keyTile<true>(sequence, head, start, count, index, lo, hi, false);

@@ -44,21 +44,19 @@ struct SoftmaxState {
 /// \p to, \p stride floats apart: out[t][d] = from[d][t]. What is beyond the rows becomes zeros.
 KERNEL_INLINE void transposeTile(const float *from, float *to, int64_t stride, int64_t rows) {
   F32x16 v[16], u[16];
-  for (int i = 0; i < 16; ++i)
-    v[i] = i < rows ? load(from + i * kRunTokens) : splat(0.0f);
+  unroll<16>([&](auto i)
+                 KERNEL_LAMBDA { v[i] = i < rows ? load(from + i * kRunTokens) : splat(0.0f); });
   // Four perfect shuffles of rows i and i + 8.
-  for (int round = 0; round < 4; ++round) {
-    for (int i = 0; i < 8; ++i) {
+  unroll<4>([&](auto) KERNEL_LAMBDA {
+    unroll<8>([&](auto i) KERNEL_LAMBDA {
       u[2 * i] = __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
                                          6, 22, 7, 23);
       u[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
                                              13, 29, 14, 30, 15, 31);
-    }
-    for (int i = 0; i < 16; ++i)
-      v[i] = u[i];
-  }
-  for (int i = 0; i < 16; ++i)
-    store(to + i * stride, v[i]);
+    });
+    unroll<16>([&](auto i) KERNEL_LAMBDA { v[i] = u[i]; });
+  });
+  unroll<16>([&](auto i) KERNEL_LAMBDA { store(to + i * stride, v[i]); });
 }
 
 /// score[r][c] = q row r times the keys of run first + c.

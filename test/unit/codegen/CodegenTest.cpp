@@ -95,6 +95,25 @@ TEST(CpuObject, DumpsEveryPhase) {
   EXPECT_NE(phases["asm"].find("vpdpbusd"), std::string::npos);
 }
 
+/// The kernels of all tokens and of the last ones differ in where a count is read, and share the
+/// rest; a kernel that differs in anything else shares nothing.
+TEST(CpuObject, KernelsThatDifferInRowsShareTheirText) {
+  std::vector<KernelSpec> one;
+  for (const KernelSpec &spec : everyKind())
+    if (spec.kind == "gemm")
+      one.push_back(spec);
+  auto with = [&](const char *name, int64_t value) {
+    std::vector<KernelSpec> two = one;
+    two.push_back(one.front());
+    two.back().symbol = "k_other";
+    two.back().constants.push_back({name, value});
+    return emit(two, CpuLevel::X86V3, 3).size();
+  };
+  size_t alone = emit(one, CpuLevel::X86V3, 3).size();
+  EXPECT_LT(with("rows", 1), alone + alone / 4);
+  EXPECT_GT(with("activation", 1), alone + alone / 4);
+}
+
 /// The same bits at every optimisation level.
 TEST(CpuObject, OptimisationKeepsBits) {
   std::mt19937 rng(3);
