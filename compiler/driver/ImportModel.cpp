@@ -6,7 +6,9 @@
 #include "compiler/import/huggingface/FolderText.h"
 #include "compiler/import/huggingface/HuggingFaceImport.h"
 #include "compiler/import/onnx/Import.h"
+#include "compiler/passes/raise/ModelInputs.h"
 #include "dialects/llm/LlmDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 
 #include <filesystem>
@@ -108,6 +110,22 @@ void llmc::nameModel(ModuleOp module, const std::string &path) {
   module->setAttr(llm::kModelAttr, entries.getDictionary(module.getContext()));
 }
 
+/// Rows of the embeddings, as the model or the shape of its logits says; 0 where neither does.
+static uint64_t vocabularyOf(ModuleOp module) {
+  if (auto model = module->getAttrOfType<DictionaryAttr>(llm::kModelAttr))
+    if (auto rows = model.getAs<IntegerAttr>("vocab_size"))
+      return static_cast<uint64_t>(rows.getInt());
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  for (unsigned i = 0; main && i < main.getNumResults(); ++i) {
+    if (raise::bindName(raise::resultName(main, i)).role != raise::Role::Logits)
+      continue;
+    auto type = dyn_cast<RankedTensorType>(main.getResultTypes()[i]);
+    if (type && type.getRank() > 0 && !type.isDynamicDim(type.getRank() - 1))
+      return static_cast<uint64_t>(type.getShape().back());
+  }
+  return 0;
+}
+
 Result<ImportedModel> llmc::importModel(const CompileOptions &options, MLIRContext &context,
                                         DiagnosticCollector &diagnostics) {
   LLMRT_ASSIGN_OR_RETURN(ModelKind kind, modelKind(options.model));
@@ -133,9 +151,13 @@ Result<ImportedModel> llmc::importModel(const CompileOptions &options, MLIRConte
   if (!result.module)
     return llmrt::invalidFile(diagnostics.error("the model could not be imported"));
   if (!ownText) {
-    LLMRT_ASSIGN_OR_RETURN(result.text, readFolderText(options.tokenizer));
+    LLMRT_ASSIGN_OR_RETURN(result.text,
+                           readFolderText(options.tokenizer, vocabularyOf(*result.module)));
   } else if (kind == ModelKind::Onnx) { // what lies beside the graph
-    LLMRT_ASSIGN_OR_RETURN(result.text, readFolderText(modelFolder(options.model)));
+    LLMRT_ASSIGN_OR_RETURN(
+        result.text, readFolderText(modelFolder(options.model), vocabularyOf(*result.module)));
   }
+  for (const std::string &note : result.text.notes)
+    emitRemark(result.module->getLoc()) << note;
   return result;
 }

@@ -100,43 +100,63 @@ Result<std::shared_ptr<Tokenizer>> Tokenizer::fromOwnedBlob(std::string blob) {
   return std::shared_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
-Result<std::shared_ptr<Tokenizer>>
-Tokenizer::fromTokenizerJson(std::string_view json, std::string_view tokenizerConfigJson,
-                             std::string_view specialTokensMapJson) {
-  LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec,
-                         specFromTokenizerJson(json, tokenizerConfigJson, specialTokensMapJson));
+Result<std::shared_ptr<Tokenizer>> Tokenizer::fromSpec(TokenizerSpec &spec, Rows *rows,
+                                                       const char *source) {
+  if (rows)
+    rows->leftOut = removeAddedBeyond(spec, rows->count);
   Result<std::string> blob = writeTokenizerBlob(spec);
   if (!blob)
-    return blob.status().withContext("tokenizer.json");
+    return blob.status().withContext(source);
   return fromOwnedBlob(std::move(*blob));
+}
+
+std::vector<std::string> removeAddedBeyond(TokenizerSpec &spec, int64_t rows) {
+  const auto isNamed = [&](int32_t id) {
+    const auto in = [&](const std::vector<int32_t> &ids) {
+      return std::find(ids.begin(), ids.end(), id) != ids.end();
+    };
+    return spec.bos == id || spec.eos == id || spec.modelUnknown == id || in(spec.prefixIds) ||
+           in(spec.suffixIds) || in(spec.byteTokens);
+  };
+  std::vector<std::string> removed;
+  std::erase_if(spec.added, [&](const AddedToken &token) {
+    if (token.id < rows || isNamed(token.id))
+      return false;
+    removed.push_back(token.content);
+    return true;
+  });
+  // Padding and the unknown token are named for batches and for display: no text needs them.
+  for (std::optional<int32_t> *id : {&spec.pad, &spec.unknown})
+    if (*id && **id >= rows && !removed.empty())
+      id->reset();
+  return removed;
+}
+
+Result<std::shared_ptr<Tokenizer>>
+Tokenizer::fromTokenizerJson(std::string_view json, std::string_view tokenizerConfigJson,
+                             std::string_view specialTokensMapJson, Rows *rows) {
+  LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec,
+                         specFromTokenizerJson(json, tokenizerConfigJson, specialTokensMapJson));
+  return fromSpec(spec, rows, "tokenizer.json");
 }
 
 Result<std::shared_ptr<Tokenizer>>
 Tokenizer::fromSentencePiece(std::string_view model, std::string_view tokenizerConfigJson,
-                             std::string_view specialTokensMapJson) {
+                             std::string_view specialTokensMapJson, Rows *rows) {
   LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec,
                          specFromSentencePiece(model, tokenizerConfigJson, specialTokensMapJson));
-  Result<std::string> blob = writeTokenizerBlob(spec);
-  if (!blob)
-    return blob.status().withContext("tokenizer.model");
-  return fromOwnedBlob(std::move(*blob));
+  return fromSpec(spec, rows, "tokenizer.model");
 }
 
-Result<std::shared_ptr<Tokenizer>> Tokenizer::fromTiktoken(std::string_view ranks,
-                                                           std::string_view tokenizerConfigJson) {
+Result<std::shared_ptr<Tokenizer>>
+Tokenizer::fromTiktoken(std::string_view ranks, std::string_view tokenizerConfigJson, Rows *rows) {
   LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec, specFromTiktoken(ranks, tokenizerConfigJson));
-  Result<std::string> blob = writeTokenizerBlob(spec);
-  if (!blob)
-    return blob.status().withContext("tiktoken ranks");
-  return fromOwnedBlob(std::move(*blob));
+  return fromSpec(spec, rows, "tiktoken ranks");
 }
 
 Result<std::shared_ptr<Tokenizer>> Tokenizer::fromGguf(const GgufTokenizerData &data) {
   LLMRT_ASSIGN_OR_RETURN(TokenizerSpec spec, specFromGguf(data));
-  Result<std::string> blob = writeTokenizerBlob(spec);
-  if (!blob)
-    return blob.status().withContext("GGUF tokenizer");
-  return fromOwnedBlob(std::move(*blob));
+  return fromSpec(spec, nullptr, "GGUF tokenizer");
 }
 
 Result<std::string> Tokenizer::serialize() const {

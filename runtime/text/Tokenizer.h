@@ -49,22 +49,32 @@ struct DecodeOptions {
   bool cleanUpSpaces = false;
 };
 
+struct TokenizerSpec;
+
 class Tokenizer {
 public:
   ~Tokenizer();
+
+  /// The model that a tokenizer is for: added tokens beyond its rows are left out (see
+  /// removeAddedBeyond).
+  struct Rows {
+    int64_t count;                    ///< of the embeddings
+    std::vector<std::string> leftOut; ///< filled: how those tokens are spelled
+  };
 
   /// From the texts of tokenizer.json and, where the model has them, tokenizer_config.json and
   /// special_tokens_map.json (empty if not). InvalidFile or Unsupported, naming the place.
   static Result<std::shared_ptr<Tokenizer>>
   fromTokenizerJson(std::string_view json, std::string_view tokenizerConfigJson = {},
-                    std::string_view specialTokensMapJson = {});
+                    std::string_view specialTokensMapJson = {}, Rows *rows = nullptr);
   /// From the bytes of a SentencePiece tokenizer.model, with the same companions.
   static Result<std::shared_ptr<Tokenizer>>
   fromSentencePiece(std::string_view model, std::string_view tokenizerConfigJson = {},
-                    std::string_view specialTokensMapJson = {});
+                    std::string_view specialTokensMapJson = {}, Rows *rows = nullptr);
   /// From a list of tiktoken ranks; \p tokenizerConfigJson may name control tokens.
   static Result<std::shared_ptr<Tokenizer>> fromTiktoken(std::string_view ranks,
-                                                         std::string_view tokenizerConfigJson = {});
+                                                         std::string_view tokenizerConfigJson = {},
+                                                         Rows *rows = nullptr);
   /// From GGUF metadata (tokenizer.ggml.*).
   static Result<std::shared_ptr<Tokenizer>> fromGguf(const GgufTokenizerData &data);
   /// From what serialize() gave. \p bytes are used in place and must outlive the tokenizer.
@@ -109,6 +119,8 @@ public:
 private:
   struct Impl;
   explicit Tokenizer(std::unique_ptr<Impl> impl);
+  static Result<std::shared_ptr<Tokenizer>> fromSpec(TokenizerSpec &spec, Rows *rows,
+                                                     const char *source);
   static Result<std::shared_ptr<Tokenizer>> fromOwnedBlob(std::string blob);
   std::unique_ptr<Impl> impl;
 };

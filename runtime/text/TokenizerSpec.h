@@ -126,6 +126,11 @@ struct TokenizerSpec {
   bool cleanUpSpaces = false;                    ///< what clean_up_tokenization_spaces says
 };
 
+/// Takes out the added tokens whose ids have no row among the \p rows of a model's embeddings and
+/// that nothing else names, and returns how they are spelled. Such tokens come from converters that
+/// add those of another family; the model can't be given them.
+std::vector<std::string> removeAddedBeyond(TokenizerSpec &spec, int64_t rows);
+
 /// Token ids lie in 0..kMaxTokenId.
 inline constexpr int64_t kMaxTokenId = INT32_MAX - 1;
 

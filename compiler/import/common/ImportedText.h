@@ -26,6 +26,8 @@ struct ImportedText {
   float topP = 1.0f;
   float minP = 0.0f;
   float repetitionPenalty = 1.0f;
+
+  std::vector<std::string> notes; ///< what was left out, for the user
 };
 
 } // namespace llmc

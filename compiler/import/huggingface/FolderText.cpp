@@ -86,11 +86,20 @@ Status readGeneration(const JsonFile &file, ImportedText &text) {
   return Status::ok();
 }
 
+/// Up to eight of \p names, and how many more there are.
+std::string join(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 8); ++i)
+    text += (i ? ", '" : "'") + names[i] + "'";
+  return names.size() > 8 ? text + " and " + std::to_string(names.size() - 8) + " more" : text;
+}
+
 class FolderReader {
 public:
   /// \p only names the tokenizer's file, unless it is empty.
-  explicit FolderReader(std::string folder, std::string only = {})
-      : folder_(std::move(folder)), only_(std::move(only)) {}
+  FolderReader(std::string folder, uint64_t rows, std::string only = {})
+      : folder_(std::move(folder)), only_(std::move(only)),
+        rows_{rows ? static_cast<int64_t>(rows) : kMaxTokenId + 1, {}} {}
 
   Result<ImportedText> read() {
     LLMRT_ASSIGN_OR_RETURN(config_, JsonFile::open(folder_, "tokenizer_config.json"));
@@ -125,7 +134,7 @@ private:
     } else {
       LLMRT_ASSIGN_OR_RETURN(const auto json, JsonFile::open(folder_, "tokenizer.json"));
       if (json)
-        tokenizer = Tokenizer::fromTokenizerJson(json->text(), config, map);
+        tokenizer = Tokenizer::fromTokenizerJson(json->text(), config, map, &rows_);
       else if (const std::string name = otherTokenizer(); !name.empty())
         tokenizer = readBinary(name, config, map);
       else
@@ -133,6 +142,11 @@ private:
     }
     if (!tokenizer.isOk())
       return tokenizer.status().withContext(folder_);
+    LLMRT_RETURN_IF_ERROR((*tokenizer)->checkVocabulary(rows_.count).withContext(folder_));
+    if (!rows_.leftOut.empty())
+      text_.notes.push_back("tokens without a row among the model's " +
+                            std::to_string(rows_.count) +
+                            " are left out of the tokenizer: " + join(rows_.leftOut));
     LLMRT_ASSIGN_OR_RETURN(text_.tokenizerBlob, (*tokenizer)->serialize());
     eosId_ = (*tokenizer)->eosId();
     return Status::ok();
@@ -154,13 +168,13 @@ private:
 
   /// A SentencePiece model or a list of tiktoken ranks.
   Result<std::shared_ptr<Tokenizer>> readBinary(const std::string &name, std::string_view config,
-                                                std::string_view map) const {
+                                                std::string_view map) {
     LLMRT_ASSIGN_OR_RETURN(const MappedFile file, openConfined(folder_, name, folder_));
     const std::string_view bytes(reinterpret_cast<const char *>(file.bytes().data()),
                                  file.bytes().size());
     Result<std::shared_ptr<Tokenizer>> made =
-        looksLikeTiktoken(bytes) ? Tokenizer::fromTiktoken(bytes, config)
-                                 : Tokenizer::fromSentencePiece(bytes, config, map);
+        looksLikeTiktoken(bytes) ? Tokenizer::fromTiktoken(bytes, config, &rows_)
+                                 : Tokenizer::fromSentencePiece(bytes, config, map, &rows_);
     return made.isOk() ? std::move(made) : made.status().withContext(name);
   }
 
@@ -185,6 +199,7 @@ private:
   }
 
   std::string folder_, only_;
+  Tokenizer::Rows rows_;
   std::unique_ptr<JsonFile> config_; ///< tokenizer_config.json
   std::optional<int32_t> eosId_;
   ImportedText text_;
@@ -192,17 +207,17 @@ private:
 
 } // namespace
 
-Result<ImportedText> readFolderText(const std::string &path) {
+Result<ImportedText> readFolderText(const std::string &path, uint64_t rows) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
-    return FolderReader(path).read();
+    return FolderReader(path, rows).read();
   const fs::path file(path);
   if (file.filename() != "tokenizer.json" && file.extension() != ".model" &&
       file.extension() != ".tiktoken")
     return invalidArgument(path + ": neither a folder nor a file called tokenizer.json, *.model "
                                   "(SentencePiece) or *.tiktoken");
   const std::string folder = file.parent_path().string();
-  return FolderReader(folder.empty() ? "." : folder, file.filename().string()).read();
+  return FolderReader(folder.empty() ? "." : folder, rows, file.filename().string()).read();
 }
 
 } // namespace llmc

@@ -6,7 +6,6 @@
 #include "compiler/import/huggingface/FolderText.h"
 #include "compiler/import/huggingface/ModelConfig.h"
 #include "compiler/import/huggingface/QuantizedCheckpoint.h"
-#include "runtime/text/Tokenizer.h"
 
 #include <filesystem>
 
@@ -52,17 +51,6 @@ static DecoderNames namesIn(const TensorTable &tensors, const DecoderConfig &con
   return !embedding(names) && embedding(bare) ? bare : names;
 }
 
-/// Fills \p text and checks that every token has a row.
-static Status readText(const std::string &folder, uint64_t vocabulary, ImportedText &text) {
-  LLMRT_ASSIGN_OR_RETURN(text, readFolderText(folder));
-  if (text.tokenizerBlob.empty())
-    return Status::ok();
-  const auto *bytes = reinterpret_cast<const uint8_t *>(text.tokenizerBlob.data());
-  LLMRT_ASSIGN_OR_RETURN(const std::shared_ptr<llmrt::Tokenizer> tokenizer,
-                         llmrt::Tokenizer::fromBlob({bytes, text.tokenizerBlob.size()}));
-  return tokenizer->checkVocabulary(static_cast<int64_t>(vocabulary)).withContext(folder);
-}
-
 OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *context,
                                               ImportedText *text, uint64_t maxModelLen) {
   Location loc = UnknownLoc::get(context);
@@ -79,9 +67,12 @@ OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *con
   Result<DecoderConfig> config = readModelConfig(**file, notes, maxModelLen);
   if (!config)
     return fail(config.status());
-  if (text)
-    if (Status status = readText(folder.str(), config->vocabulary, *text); !status.isOk())
-      return fail(status);
+  if (text) {
+    Result<ImportedText> read = readFolderText(folder.str(), config->vocabulary);
+    if (!read)
+      return fail(read.status());
+    *text = std::move(*read);
+  }
   Result<Checkpoint> checkpoint = Checkpoint::open(folder.str());
   if (!checkpoint)
     return fail(checkpoint.status());

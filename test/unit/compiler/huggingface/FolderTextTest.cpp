@@ -64,6 +64,40 @@ TEST(FolderText, collectsStopIdsAndSampling) {
   EXPECT_EQ(text.minP, 0);
 }
 
+// A tokenizer that a converter wrote may carry another family's tokens: transformers adds five to a
+// GGUF's. Those can't be used, so they are left out; a token of the model's own can't be missing.
+TEST(FolderText, leavesOutAddedTokensWithoutARow) {
+  TempFolder folder;
+  const auto write = [&](const char *vocabulary, const char *fields) {
+    folder.write(
+        "tokenizer.json",
+        std::string(R"({"added_tokens":[{"id":2,"content":"<e>","special":true},)") +
+            R"({"id":3,"content":"<PRE>","special":true}],"model":{"type":"BPE","vocab":)" +
+            vocabulary + R"(,"merges":[]})" + fields + "}");
+  };
+  write(R"({"a":0,"b":1})", "");
+  EXPECT_TRUE(readFolderText(folder.path(), 4)->notes.empty());
+  auto text = readFolderText(folder.path(), 3);
+  ASSERT_TRUE(text.isOk()) << text.status().message();
+  ASSERT_EQ(text->notes.size(), 1u);
+  EXPECT_NE(text->notes[0].find("'<PRE>'"), std::string::npos) << text->notes[0];
+  EXPECT_EQ(text->notes[0].find("'<e>'"), std::string::npos) << text->notes[0];
+  // Named by what is put around every text: needed.
+  write(R"({"a":0,"b":1})",
+        R"(,"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<PRE>",)"
+        R"("type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],"special_tokens":)"
+        R"({"<PRE>":{"id":"<PRE>","ids":[3],"tokens":["<PRE>"]}}})");
+  text = readFolderText(folder.path(), 3);
+  ASSERT_FALSE(text.isOk());
+  EXPECT_NE(text.status().message().find("'<PRE>' has the id 3"), std::string::npos)
+      << text.status().message();
+  write(R"({"a":0,"b":1,"c":4})", "");
+  text = readFolderText(folder.path(), 3);
+  ASSERT_FALSE(text.isOk());
+  EXPECT_NE(text.status().message().find("'c' has the id 4"), std::string::npos)
+      << text.status().message();
+}
+
 TEST(FolderText, refusesMalformedFiles) {
   TempFolder folder;
   folder.write("generation_config.json", R"({"eos_token_id":"2"})");
