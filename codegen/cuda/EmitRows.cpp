@@ -122,10 +122,12 @@ llvm::LogicalResult cuda::emitElementwise(KernelWriter &w) {
       {"silu", "activate<kSilu>(a)", false},
       {"gelu", "activate<kGelu>(a)", false},
       {"gelu_tanh", "activate<kGeluTanh>(a)", false},
+      {"sigmoid", "activate<kSigmoid>(a)", false},
       {"relu_mul", "activate<kRelu>(a) * b", true},
       {"silu_mul", "activate<kSilu>(a) * b", true},
       {"gelu_mul", "activate<kGelu>(a) * b", true},
       {"gelu_tanh_mul", "activate<kGeluTanh>(a) * b", true},
+      {"sigmoid_mul", "activate<kSigmoid>(a) * b", true},
   };
   std::string expression;
   bool binary = false;

@@ -124,6 +124,7 @@ llvm::StringRef KernelWriter::elementName(int64_t element) {
 }
 
 llvm::StringRef KernelWriter::activationConstant(int64_t activation) {
-  static constexpr llvm::StringLiteral names[] = {"kNone", "kSilu", "kGelu", "kGeluTanh", "kRelu"};
+  static constexpr llvm::StringLiteral names[] = {"kNone",     "kSilu", "kGelu",
+                                                  "kGeluTanh", "kRelu", "kSigmoid"};
   return names[activation];
 }

@@ -190,7 +190,7 @@ template <class Config> struct PrefillAttention {
     typename Tile::State state;
     state.reset();
     Merged merged;
-    if constexpr (Config::kStages == 2)
+    if (Config::kStages == 2 && tiles > 0)
       copy(0);
     copyAsyncCommit();
     for (int i = 0; i < tiles; ++i) {
@@ -348,7 +348,7 @@ template <class Config> struct DecodeAttention {
 
     typename Tile::State state;
     state.reset();
-    if constexpr (Config::kStages == 2)
+    if (Config::kStages == 2 && tiles > 0)
       copy(0);
     copyAsyncCommit();
     for (int i = 0; i < tiles; ++i) {

@@ -10,7 +10,7 @@
 #include "device.cuh"
 
 /// The values of the plan's `activation`.
-enum Activation { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kRelu = 4 };
+enum Activation { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kRelu = 4, kSigmoid = 5 };
 
 /// e^x within 2 ulp; 0 below -87.33, infinity above 88.72; NaN for NaN.
 LLMC_FN float expAccurate(float x) {
@@ -35,6 +35,7 @@ LLMC_FN float expAccurate(float x) {
 }
 
 LLMC_FN float silu(float x) { return x / (1.0f + expAccurate(-x)); }
+LLMC_FN float sigmoid(float x) { return 1.0f / (1.0f + expAccurate(-x)); }
 
 /// x Phi(x): the exact GELU.
 LLMC_FN float gelu(float x) {
@@ -83,6 +84,8 @@ template <int Kind> LLMC_FN float activate(float x) {
     return geluTanh(x);
   else if constexpr (Kind == kRelu)
     return x < 0.0f ? 0.0f : x;
+  else if constexpr (Kind == kSigmoid)
+    return sigmoid(x);
   else
     return x;
 }

@@ -1,0 +1,131 @@
+#include "test/emulator/kernels/EmulatedKernels.h"
+
+#include "codegen/cpu/CpuCodegen.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+using namespace llmc;
+using namespace llmc::test;
+namespace fs = std::filesystem;
+
+bool test::wholeSweep() { return std::getenv("LLMC_LARGE") != nullptr; }
+
+namespace {
+
+/// The text of a header, one of its lines replaced where SIMT_EDIT=HEADER:LINE:TEXT says so.
+std::string edited(llvm::StringRef name, llvm::StringRef text) {
+  const char *edit = std::getenv("SIMT_EDIT");
+  llvm::StringRef rest = edit ? edit : "";
+  unsigned line = 0;
+  if (!rest.consume_front(name) || !rest.consume_front(":") || rest.consumeInteger(10, line) ||
+      !rest.consume_front(":"))
+    return text.str();
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  lines[line - 1] = rest;
+  return llvm::join(lines, "\n");
+}
+
+int64_t evaluate(const CudaAffine &a, const StepSizes &s) {
+  return a.constant + a.perToken * s.T + a.perSequence * s.S + a.perRow * s.R + a.perTile * s.Q;
+}
+
+unsigned blocks(const CudaGrid &grid, const StepSizes &s) {
+  return unsigned((evaluate(grid.size, s) + grid.divide - 1) / grid.divide);
+}
+
+} // namespace
+
+EmulatedKernels::EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model)
+    : specs_(std::move(specs)) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::Location loc = mlir::UnknownLoc::get(&context);
+  for (const KernelSpec &spec : specs_)
+    if (failed(verifyKernelSpec(loc, spec)))
+      std::abort();
+  model.uses.resize(specs_.size());
+  auto units = emitCudaUnits(loc, specs_, model);
+  if (failed(units) || units->size() != 1)
+    std::abort(); // a message was printed
+  entries_ = units->front().entries;
+  folder_ = (fs::temp_directory_path() / "emulated-kernels-XXXXXX").string();
+  if (!mkdtemp(folder_.data()))
+    std::abort();
+  for (const CudaHeader &header : cudaHeaders())
+    std::ofstream(fs::path(folder_) / header.name.str()) << edited(header.name, header.text);
+  const std::string source = folder_ + "/" + units->front().family + ".cu";
+  std::ofstream(source) << units->front().text;
+  const std::string object = folder_ + "/kernels.so";
+  const std::string command = std::string(SIMT_BUILD_KERNELS) + " checked '" + source + "' '" +
+                              object + "' -L '" + SIMT_LIBRARY_FOLDER + "' -I'" + folder_ + "'";
+  if (std::system(command.c_str()) != 0)
+    std::abort();
+  object_ = std::make_unique<simt::KernelObject>(object.c_str());
+}
+
+EmulatedKernels::~EmulatedKernels() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+const CudaEntry &EmulatedKernels::entry(const std::string &name) const {
+  for (const CudaEntry &entry : entries_)
+    if (entry.name == name)
+      return entry;
+  std::abort();
+}
+
+void EmulatedKernels::run(const std::string &symbol, const LlmrtCudaStep &step,
+                          const StepSizes &bucket, const std::vector<void *> &bindings,
+                          int64_t scalar, const std::string &only) {
+  if (!only.empty())
+    return launch(entry(only), step, bucket, bindings, scalar);
+  std::vector<CudaWhen> done;
+  for (const CudaEntry &entry : entries_) {
+    const KernelSpec &spec = specs_[entry.kernel];
+    if (spec.symbol != symbol || std::count(done.begin(), done.end(), entry.when) ||
+        (entry.when == CudaWhen::LongTiles && !bucket.longTiles) ||
+        (entry.when == CudaWhen::SingleTiles && !bucket.singleTiles))
+      continue;
+    bool perRow = false;
+    for (const KernelConstant &c : spec.constants)
+      perRow |= c.name == "rows" && std::get<int64_t>(c.value) == 1;
+    if (entry.maxRows != 0 && (perRow ? bucket.R : bucket.T) > entry.maxRows)
+      continue;
+    done.push_back(entry.when);
+    launch(entry, step, bucket, bindings, scalar);
+  }
+  EXPECT_FALSE(done.empty()) << symbol;
+}
+
+void EmulatedKernels::launch(const CudaEntry &entry, const LlmrtCudaStep &step,
+                             const StepSizes &bucket, const std::vector<void *> &bindings,
+                             int64_t scalar) {
+  dim3 grid{blocks(entry.x, bucket), blocks(entry.y, bucket), blocks(entry.z, bucket)};
+  if (entry.contextSplit)
+    grid.z *= unsigned((bucket.longestContext + entry.contextSplit - 1) / entry.contextSplit);
+  if (grid.x * grid.y * grid.z == 0)
+    return;
+  DeviceArray stepMemory(std::vector<LlmrtCudaStep>{step});
+  DeviceArray scratch(size_t(evaluate(entry.scratch, bucket)));
+  scratch.zero();
+  LlmrtCudaBindings b{};
+  std::copy(bindings.begin(), bindings.end(), b.pointers);
+  b.scalars[0] = scalar;
+  b.scratch = scratch.data();
+  const void *stepPointer = stepMemory.data();
+  void *arguments[] = {&stepPointer, &b};
+  simt::clearReports();
+  const bool ok =
+      simt::launch(object_->kernel(entry.name), grid, {entry.block}, entry.sharedBytes, arguments);
+  ASSERT_TRUE(ok) << entry.name << ": " << simt::reports()[0].kind << ": "
+                  << simt::reports()[0].text;
+}
