@@ -1,6 +1,8 @@
 // Whatever the engine does with memory, batches, chunks, threads and guesses, every token and every
 // bit of its log-probability is that of the request alone. On a real plan; EXACT_PLANS names more
-// (plan files, separated by ':'), EXACT_SECONDS how long the random run goes.
+// (plan files, separated by ':'), EXACT_SECONDS how long the random run of each plan goes,
+// EXACT_ROUNDS how many engines of a named plan are tried at least, EXACT_DRAFT a smaller plan that
+// guesses for them (else the plan itself does).
 #include "runtime/engine/CpuEngine.h"
 
 #include "runtime/decode/grammar/Grammar.h"
@@ -32,6 +34,7 @@ private:
 struct Subject {
   std::shared_ptr<const Model> model;
   std::string path;
+  std::string draft; ///< the plan that guesses
   int64_t largestPrompt, newTokens;
 };
 
@@ -132,7 +135,9 @@ std::string drafterConfig(int64_t which, const Subject &subject) {
   case 2:
     return R"({"method": "suffix", "adaptive": false, "prompt_lookup_min": 1})";
   case 3:
-    return R"({"model": ")" + subject.path +
+    return R"({"method": "ngram", "num_speculative_tokens": 64, "adaptive": false})";
+  case 4:
+    return R"({"model": ")" + subject.draft +
            R"(", "num_speculative_tokens": 3, "adaptive": false})";
   default:
     return "";
@@ -155,7 +160,7 @@ void oneRound(const Subject &subject, const std::vector<Asked> &asked,
   options.swapTokens = random(0, 1) ? 4096 : 0;
   options.preemption =
       options.swapTokens && random(0, 1) ? PreemptionMode::Swap : PreemptionMode::Recompute;
-  std::string config = drafterConfig(random(0, 3), subject);
+  std::string config = drafterConfig(random(0, 4), subject);
   if (!config.empty())
     ASSERT_TRUE(setSpeculation(*subject.model, config, options));
   std::ostringstream what;
@@ -181,27 +186,44 @@ void oneRound(const Subject &subject, const std::vector<Asked> &asked,
 Subject subjectOf(const std::string &path, int64_t prompt, int64_t n) {
   auto model = Model::open(path);
   EXPECT_TRUE(model) << model.status().message();
-  return {model ? *model : nullptr, path, prompt, n};
+  const char *draft = std::getenv("EXACT_DRAFT");
+  return {model ? *model : nullptr, path, draft ? draft : path, prompt, n};
 }
 
-double seconds() {
-  const char *text = std::getenv("EXACT_SECONDS");
-  return text ? std::atof(text) : 0;
+double numberOf(const char *variable, double standard) {
+  const char *text = std::getenv(variable);
+  return text ? std::atof(text) : standard;
+}
+
+double seconds() { return numberOf("EXACT_SECONDS", 0); }
+
+/// As many as the engine may be asked for at once; a tenth in the short run that every build makes.
+int requestCount() { return seconds() > 0 ? 64 : 10; }
+
+/// Which paths the engines took, for who reads the log.
+void report(const EngineMetrics &m, uint64_t engines, size_t requests) {
+  std::printf("%llu engines, twice %zu requests each: %lld preemptions (%lld by swap), %lld prompt "
+              "tokens from the prefix cache, %lld guesses (%lld true)\n",
+              static_cast<unsigned long long>(engines), requests,
+              static_cast<long long>(m.preemptions), static_cast<long long>(m.swaps),
+              static_cast<long long>(m.prefixHits), static_cast<long long>(m.draftTokens),
+              static_cast<long long>(m.acceptedTokens));
 }
 
 TEST(Exactness, RandomEnginesOnATinyPlan) {
   TinyPlanFile file;
   Subject subject = subjectOf(file.path(), 60, 120);
-  std::vector<Asked> asked = requestsFor(subject, 10, 1);
+  std::vector<Asked> asked = requestsFor(subject, requestCount(), 1);
   std::vector<Output> want = alone(subject, asked);
   EngineMetrics totals;
   auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds());
-  for (uint64_t seed = 1; seed <= 40 || (seconds() > 0 && std::chrono::steady_clock::now() < end);
-       ++seed) {
+  uint64_t seed = 1;
+  for (; seed <= 40 || std::chrono::steady_clock::now() < end; ++seed) {
     oneRound(subject, asked, want, seed, &totals);
     if (HasFatalFailure() || HasNonfatalFailure())
       return;
   }
+  report(totals, seed - 1, asked.size());
   // The paths were taken.
   EXPECT_GT(totals.preemptions, 10);
   EXPECT_GT(totals.swaps, 2);
@@ -219,15 +241,17 @@ TEST(Exactness, RandomEnginesOnPlansOfTheEnvironment) {
     SCOPED_TRACE(path);
     Subject subject = subjectOf(path, 100, 24);
     ASSERT_TRUE(subject.model);
-    std::vector<Asked> asked = requestsFor(subject, 6, 7);
+    std::vector<Asked> asked = requestsFor(subject, 64, 7);
     std::vector<Output> want = alone(subject, asked);
     EngineMetrics totals;
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds());
-    for (uint64_t seed = 1; seed <= 6 || std::chrono::steady_clock::now() < end; ++seed) {
+    uint64_t rounds = static_cast<uint64_t>(numberOf("EXACT_ROUNDS", 6)), seed = 1;
+    for (; seed <= rounds || std::chrono::steady_clock::now() < end; ++seed) {
       oneRound(subject, asked, want, seed, &totals);
-      if (HasFatalFailure())
+      if (HasFatalFailure() || HasNonfatalFailure())
         return;
     }
+    report(totals, seed - 1, asked.size());
   }
 }
 
