@@ -3,59 +3,19 @@
 #include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/Model.h"
 #include "runtime/engine/SetSpeculation.h"
+#include "tools/common/BenchSupport.h"
 #include "tools/common/Inspect.h"
 #include "tools/common/Table.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace llmc::tools {
 
 using namespace llmrt;
-using Clock = std::chrono::steady_clock;
 
 namespace {
-
-double secondsBetween(Clock::time_point a, Clock::time_point b) {
-  return std::chrono::duration<double>(b - a).count();
-}
-
-class CountingListener final : public RequestListener {
-public:
-  bool onToken(const TokenEvent &) override { return ++tokens, true; }
-  void onFinish(const FinishEvent &event) override {
-    finished = true;
-    status = event.status;
-  }
-  int64_t tokens = 0;
-  bool finished = false;
-  Status status;
-};
-
-/// Ids that no cache of a former call can know: a linear congruential sequence (Knuth's MMIX
-/// constants), its seed new for every prompt. The first ids of many vocabularies are control
-/// tokens and bytes; ordinary text has few of them.
-class PromptSource {
-public:
-  explicit PromptSource(int64_t vocabulary)
-      : low_(vocabulary > 512 ? 256 : 0), span_(static_cast<uint64_t>(vocabulary - low_)) {}
-  std::vector<int32_t> next(int64_t n) {
-    std::vector<int32_t> ids(static_cast<size_t>(n));
-    for (int32_t &id : ids) {
-      state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-      id = static_cast<int32_t>(low_ + static_cast<int64_t>((state_ >> 33) % span_));
-    }
-    return ids;
-  }
-
-private:
-  int64_t low_;
-  uint64_t span_, state_ = 1234;
-};
 
 struct Speed {
   double prefill = 0; ///< tokens/s to the first token of all
@@ -105,12 +65,6 @@ Result<Speed> timeRequests(Engine &engine, PromptSource &prompts, int64_t batch,
   if (tokensAtLast > tokensAtFirst)
     speed.decode = static_cast<double>(tokensAtLast - tokensAtFirst) / secondsBetween(first, last);
   return speed;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 struct Row {
@@ -242,12 +196,6 @@ private:
   bool onCpu_ = true; ///< whose limits are known
   MachineLimits limits_;
 };
-
-std::string fixed(double value, const char *unit = "") {
-  char text[48];
-  std::snprintf(text, sizeof(text), "%.1f%s", value, unit);
-  return text;
-}
 
 void printTable(const Plan &plan, const Bench &bench, std::ostream &out) {
   const fbs::Model &model = *plan.head().model();

@@ -20,8 +20,12 @@ struct BenchOptions {
   std::string device; ///< "cpu", "cuda", "cuda:N"; empty: what the plan is for
   int64_t maxBatchedTokens = 0;
   int64_t blockSize = 0;
-  std::string speculativeConfig; ///< JSON, see runtime/speculate/SpeculativeConfig.h
-  bool measure = false; ///< the roofline of this machine, measured, instead of defaults
+  std::string speculativeConfig;  ///< JSON, see runtime/speculate/SpeculativeConfig.h
+  std::string promptsFile;        ///< compare speculation with plain decoding on these
+  int64_t continuousBatching = 0; ///< compare with static batches of so many requests; 0: don't
+  int64_t prefixTokens = 0;       ///< time a prompt that shares so many tokens; 0: don't
+  bool newTokensGiven = false;    ///< newTokens was asked for
+  bool measure = false;           ///< the roofline of this machine, measured, instead of defaults
   bool json = false;
 };
 

@@ -2,7 +2,9 @@
 
 #include "runtime/engine/SelfTest.h"
 #include "tools/common/Bench.h"
+#include "tools/common/BenchBatching.h"
 #include "tools/common/BenchServe.h"
+#include "tools/common/BenchSpeculation.h"
 #include "tools/common/Config.h"
 #include "tools/common/Eval.h"
 #include "tools/common/Explain.h"
@@ -305,11 +307,40 @@ static void addLoadFlags(CLI::App &bench, BenchServeOptions &o) {
       ->group("Load on a server");
 }
 
+void addComparisonFlags(CLI::App &bench, BenchOptions &o) {
+  auto *prompts = bench
+                      .add_option("--prompts", o.promptsFile,
+                                  "with --speculative-config: answer these prompts with and "
+                                  "without it, in turn; lines of {\"name\", \"prompt\"} or "
+                                  "{\"name\", \"messages\"}")
+                      ->type_name("FILE.jsonl")
+                      ->group("Comparisons");
+  auto *batching = bench
+                       .add_option("--continuous-batching", o.continuousBatching,
+                                   "a mix of short and long answers, N at a time: continuous "
+                                   "against static batches")
+                       ->check(CLI::Range(int64_t(1), int64_t(1) << 16))
+                       ->type_name("N")
+                       ->group("Comparisons")
+                       ->excludes(prompts);
+  bench
+      .add_option("--prefix-cache", o.prefixTokens,
+                  "the time to the first token of a prompt, and of one with the same N tokens at "
+                  "its beginning")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+      ->type_name("N")
+      ->group("Comparisons")
+      ->excludes(prompts)
+      ->excludes(batching);
+}
+
 CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
   CLI::App *bench = app.add_subcommand("bench", "measure a plan's speed");
   bench->footer(
       "Greedy decoding, end tokens ignored, a new pseudo-random prompt for every call.\n\n"
       "  bench m.plan -p 128,512 -n 64 --depth 128 -b 4,8 -t 2\n"
+      "  bench m.plan --prompts p.jsonl --speculative-config '{\"method\": \"ngram\"}'\n"
+      "  bench m.plan --continuous-batching 8\n"
       "  bench --serve http://127.0.0.1:8000 --concurrency 1,8 --input-len 64:256 --output-len 64");
   auto path = std::make_shared<std::string>();
   bench->add_option("plan", *path, "the model, compiled; not with --serve")->type_name("PLAN");
@@ -322,11 +353,12 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
       ->type_name("N,...")
       ->capture_default_str()
       ->group("Tests");
-  bench->add_option("-n,--n-gen", o->newTokens, "tokens to decode; 0: no decode tests")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group("Tests");
+  auto *newTokens =
+      bench->add_option("-n,--n-gen", o->newTokens, "tokens to decode; 0: no decode tests")
+          ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
+          ->type_name("N")
+          ->capture_default_str()
+          ->group("Tests");
   bench->add_option("-d,--depth", o->depth, "tokens in the cache before decoding")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 30))
       ->type_name("N")
@@ -354,6 +386,7 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
       ->group("Machine");
   bench->add_flag("--json", o->json, "print a JSON object: prefill<N>, decode, batch<B>, load_s")
       ->group("Output");
+  addComparisonFlags(*bench, *o);
   addLoadFlags(*bench, *load);
   bench->callback([=, resolve = std::move(resolve), &status] {
     if (path->empty() == load->url.empty()) {
@@ -361,7 +394,15 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
       status = 2;
       return;
     }
+    if (!o->promptsFile.empty() && o->speculativeConfig.empty()) {
+      std::cerr << "error: --prompts compares speculation with plain decoding; give "
+                   "--speculative-config, too\nSee bench --help."
+                << std::endl;
+      status = 2;
+      return;
+    }
     load->json = o->json;
+    o->newTokensGiven = newTokens->count() > 0;
     if (!load->url.empty()) {
       status = benchServeMain(*load, std::cout, std::cerr);
       return;
@@ -369,7 +410,11 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
     llmrt::Result<std::string> plan = resolve(*path);
     if (!plan)
       std::cerr << "error: " << plan.status().message() << std::endl;
-    status = plan ? benchMain(*plan, *o, std::cout, std::cerr) : 1;
+    auto *main = !o->promptsFile.empty()     ? benchSpeculationMain
+                 : o->continuousBatching > 0 ? benchBatchingMain
+                 : o->prefixTokens > 0       ? benchPrefixMain
+                                             : benchMain;
+    status = plan ? main(*plan, *o, std::cout, std::cerr) : 1;
   });
   return bench;
 }

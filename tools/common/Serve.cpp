@@ -1,6 +1,7 @@
 #include "tools/common/Serve.h"
 
 #include "runtime/engine/DeviceEngine.h"
+#include "runtime/engine/SetSpeculation.h"
 #include "runtime/server/Server.h"
 
 #include <fstream>
@@ -27,17 +28,6 @@ Status readKeys(const std::string &path, std::vector<std::string> &keys) {
   return keys.size() > before ? Status::ok() : invalidFile(path + ": holds no key");
 }
 
-/// What --speculative-config asks for.
-Status addSpeculation(const Model &model, const std::string &config, EngineOptions &engine) {
-  LLMRT_ASSIGN_OR_RETURN(engine.speculation, SpeculativeConfig::parse(config));
-  if (engine.speculation.method != SpeculativeConfig::Method::DraftModel)
-    return Status::ok();
-  LLMRT_ASSIGN_OR_RETURN(auto draft, Model::open(engine.speculation.model));
-  LLMRT_RETURN_IF_ERROR(model.checkDraft(*draft));
-  engine.draftPlan = draft->plan();
-  return Status::ok();
-}
-
 Result<LoadedModel> load(const std::string &path, const PlanResolver &resolve,
                          const ServeOptions &options) {
   LLMRT_ASSIGN_OR_RETURN(std::string plan, resolve(path));
@@ -56,7 +46,7 @@ Result<LoadedModel> load(const std::string &path, const PlanResolver &resolve,
                       : options.preemption == "recompute" ? PreemptionMode::Recompute
                                                           : PreemptionMode::Auto;
   if (!options.speculativeConfig.empty())
-    LLMRT_RETURN_IF_ERROR(addSpeculation(*loaded.model, options.speculativeConfig, engine));
+    LLMRT_RETURN_IF_ERROR(setSpeculation(*loaded.model, options.speculativeConfig, engine));
   LLMRT_ASSIGN_OR_RETURN(engine.sampledVocabulary, loaded.model->sampledVocabulary());
   LLMRT_ASSIGN_OR_RETURN(loaded.engine, createEngine(loaded.model->plan(), engine));
   const EngineLimits &limits = loaded.engine->limits();
