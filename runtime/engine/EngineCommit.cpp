@@ -45,7 +45,7 @@ void Engine::commit(const Chunk &chunk, const float *logits) {
     bool guessed = i < static_cast<int64_t>(sequence.draft.size()) && token >= 0;
     bool same = guessed && token == sequence.draft[static_cast<size_t>(i)];
     if (guessed)
-      speculator_->observe(sequence, same);
+      speculator_->observe(sequence, i, same);
     if (i == chunk.drafted || !same)
       break;
     ++sequence.stats.acceptedTokens;

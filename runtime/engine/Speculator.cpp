@@ -9,7 +9,8 @@ namespace llmrt {
 namespace {
 
 /// Before anything was seen: a little hope, more where the drafter is sure.
-constexpr std::array<float, draftGrades> firstShares = {0.35f, 0.5f, 0.65f, 0.8f};
+constexpr DraftShares firstShares = {
+    {{0.35f, 0.5f, 0.6f}, {0.5f, 0.65f, 0.75f}, {0.65f, 0.8f, 0.9f}, {0.8f, 0.9f, 0.95f}}};
 /// Weight of the newest guess, in a sequence and over all.
 constexpr float sequenceRate = 0.12f, overallRate = 0.02f;
 /// Weight of the newest step's time.
@@ -42,18 +43,19 @@ void Speculator::end(Sequence &sequence) {
     drafter_->end(*sequence.speculation->drafts);
 }
 
-float Speculator::shareOf(const Sequence &sequence, int32_t grade) const {
-  float own = sequence.speculation->accepted[size_t(grade)];
-  return own > 0 ? own : shares_[size_t(grade)];
+float Speculator::shareOf(const Sequence &sequence, int32_t grade, int64_t guess) const {
+  float own = sequence.speculation->accepted[size_t(grade)][draftPlace(guess)];
+  return own > 0 ? own : shares_[size_t(grade)][draftPlace(guess)];
 }
 
-void Speculator::observe(Sequence &sequence, bool cameTrue) {
-  size_t grade = static_cast<size_t>(sequence.speculation->grade);
-  float value = cameTrue ? 1.0f : 0.0f;
-  float &own = sequence.speculation->accepted[grade];
-  own = std::max(shareOf(sequence, int32_t(grade)), 1e-6f);
-  own = std::max(own + (value - own) * sequenceRate, 1e-6f);
-  shares_[grade] += (value - shares_[grade]) * overallRate;
+void Speculator::observe(Sequence &sequence, int64_t guess, bool cameTrue) {
+  int32_t grade = sequence.speculation->grade;
+  size_t place = draftPlace(guess);
+  float value = cameTrue ? 1.0f : 0.0f, before = shareOf(sequence, grade, guess);
+  sequence.speculation->accepted[size_t(grade)][place] =
+      std::max(before + (value - before) * sequenceRate, 1e-6f);
+  float &overall = shares_[size_t(grade)][place];
+  overall += (value - overall) * overallRate;
 }
 
 void Speculator::observeStep(int64_t tokens, double seconds) {
@@ -92,11 +94,11 @@ int64_t Speculator::wanted(const Sequence &sequence) const {
                   sequence.maxTokens - static_cast<int64_t>(sequence.tokens.size()) - 1);
 }
 
-int64_t Speculator::costlyWindow(int64_t decoding, double share) const {
+int64_t Speculator::costlyWindow(int64_t decoding, const Sequence &sequence) const {
   double plain = stepSeconds(decoding), best = 1 / plain, expected = 1, chance = 1;
   int64_t window = 0;
   for (int64_t k = 1; k <= limits_.tokens; ++k) {
-    expected += chance *= share;
+    expected += chance *= double(shareOf(sequence, 0, k - 1));
     double seconds = stepSeconds(decoding * (k + 1)) + secondsPerGuess_ * static_cast<double>(k);
     if (expected / seconds > best)
       best = expected / seconds, window = k;
@@ -122,7 +124,7 @@ Status Speculator::propose(std::span<const std::unique_ptr<Sequence>> running) {
     int64_t limit = wanted(*sequence);
     SpeculationState &state = *sequence->speculation;
     if (costly) {
-      int64_t pays = costlyWindow(decoding, double(shareOf(*sequence, 0)));
+      int64_t pays = costlyWindow(decoding, *sequence);
       if (pays == 0 && ++state.sinceGuess >= tryAgainTokens)
         pays = 1;
       if (pays > 0)
@@ -175,12 +177,14 @@ void Speculator::chooseWindows() {
   double tokens = static_cast<double>(sequences_.size()), expected = tokens;
   int64_t size = static_cast<int64_t>(sequences_.size()), best = 0, taken = 0;
   double bestRate = expected / stepSeconds(size);
-  // With equal shares in a window, its i-th guess is worth share^i.
   auto worth = [this](const Sequence &s) {
-    double share = shareOf(s, s.speculation->grade), value = share;
-    for (int64_t i = 0; i < s.window; ++i)
-      value *= share;
-    return s.window < static_cast<int64_t>(s.draft.size()) ? value : 0;
+    return s.window < static_cast<int64_t>(s.draft.size())
+               ? s.speculation->reached * double(shareOf(s, s.speculation->grade, s.window))
+               : 0;
+  };
+  auto startOver = [this] {
+    for (Sequence *s : sequences_)
+      s->window = 0, s->speculation->reached = 1;
   };
   auto takeNext = [&]() -> double {
     Sequence *next = nullptr;
@@ -189,16 +193,16 @@ void Speculator::chooseWindows() {
       if (double value = worth(*s); value > most)
         most = value, next = s;
     if (next)
-      ++next->window;
+      ++next->window, next->speculation->reached = most;
     return most;
   };
+  startOver();
   for (double value; (value = takeNext()) > 0.01;) {
     expected += value;
     if (double rate = expected / stepSeconds(size + ++taken); rate > bestRate)
       bestRate = rate, best = taken;
   }
-  for (Sequence *s : sequences_)
-    s->window = 0;
+  startOver();
   for (taken = 0; taken < best; ++taken)
     (void)takeNext();
 }

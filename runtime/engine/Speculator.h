@@ -3,8 +3,10 @@
 // Asks the drafter, and decides how many guesses of each sequence the next step verifies: those
 // that are expected to bring more tokens a second than the same step without. It knows what share
 // of guesses came true lately, by the drafter's own grade, and what steps of each size take, both
-// observed as the engine runs. A window of 0 is plain decoding, so speculation doesn't lose; while
-// it is at 0, guesses of a cheap drafter are still compared with what comes, which costs nothing.
+// observed as the engine runs: of first guesses and of later ones apart, since a guess behind one
+// that came true is the better one. A window of 0 is plain decoding, so speculation doesn't lose;
+// while it is at 0, guesses of a cheap drafter are still compared with what comes, which costs
+// nothing.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_ENGINE_SPECULATOR_H
@@ -25,14 +27,21 @@ struct SpeculationLimits {
   bool classical = false; ///< acceptance with probability p / q, Sampler::sampleClassical
 };
 
+/// Where in a window a guess stands: the first, the second or third, a later one.
+inline constexpr size_t draftPlaces = 3;
+inline size_t draftPlace(int64_t guess) { return guess == 0 ? 0 : guess < 3 ? 1 : 2; }
+/// The share of guesses that came true behind true ones, by grade and place.
+using DraftShares = std::array<std::array<float, draftPlaces>, draftGrades>;
+
 /// What was observed of one sequence's guesses.
 struct SpeculationState {
   std::unique_ptr<DraftState> drafts;
-  std::array<float, draftGrades> accepted{}; ///< share that came true, moving; 0: not seen yet
-  DraftDistributions distributions;          ///< of the present guesses, for the classical rule
-  int32_t grade = 0;                         ///< of the present guesses
-  int64_t sinceGuess = 0;                    ///< tokens since a costly drafter was asked
-  bool asked = false; ///< before: the first time, the drafter has to read the prompt
+  DraftShares accepted{};           ///< moving; 0: not seen yet
+  DraftDistributions distributions; ///< of the present guesses, for the classical rule
+  int32_t grade = 0;                ///< of the present guesses
+  double reached = 1;     ///< while windows are chosen: that all guesses in this one come true
+  int64_t sinceGuess = 0; ///< tokens since a costly drafter was asked
+  bool asked = false;     ///< before: the first time, the drafter has to read the prompt
 };
 
 class Speculator {
@@ -46,8 +55,9 @@ public:
   std::unique_ptr<SpeculationState> begin(int64_t maxTokens, const SamplingParams &sampling) const;
   /// Sets Sequence::draft and Sequence::window of those that decode.
   Status propose(std::span<const std::unique_ptr<Sequence>> running);
-  /// A guess was compared with the token that came.
-  void observe(Sequence &sequence, bool cameTrue);
+  /// Guess \p guess of the window, all before which came true, was compared with the token that
+  /// came.
+  void observe(Sequence &sequence, int64_t guess, bool cameTrue);
   /// A step of \p tokens tokens, all of sequences that decode, took \p seconds.
   void observeStep(int64_t tokens, double seconds);
   void end(Sequence &sequence);
@@ -56,18 +66,18 @@ public:
   double stepSeconds(int64_t tokens) const;
 
 private:
-  float shareOf(const Sequence &sequence, int32_t grade) const;
+  float shareOf(const Sequence &sequence, int32_t grade, int64_t guess) const;
   int64_t wanted(const Sequence &sequence) const;
   /// The window that pays for all of \p decoding sequences alike, when guessing itself takes time.
-  int64_t costlyWindow(int64_t decoding, double share) const;
+  int64_t costlyWindow(int64_t decoding, const Sequence &sequence) const;
   void chooseWindows();
 
   std::unique_ptr<Drafter> drafter_;
   SpeculationLimits limits_;
-  std::array<float, draftGrades> shares_; ///< of all sequences: what a new one starts from
-  std::vector<float> seconds_;            ///< of a step by its tokens, moving; 0: not seen
-  double secondsPerGuess_ = 0;            ///< of a costly drafter, moving
-  int64_t sincePlain_ = 0;                ///< steps since one without guesses was timed
+  DraftShares shares_;         ///< of all sequences: what a new one starts from
+  std::vector<float> seconds_; ///< of a step by its tokens, moving; 0: not seen
+  double secondsPerGuess_ = 0; ///< of a costly drafter, moving
+  int64_t sincePlain_ = 0;     ///< steps since one without guesses was timed
   std::vector<DraftRequest> requests_;
   std::vector<Sequence *> sequences_; ///< of requests_
 };

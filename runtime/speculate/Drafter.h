@@ -61,6 +61,16 @@ struct DraftRequest {
 
 inline constexpr int32_t draftGrades = 4;
 
+/// Guesses that the text goes on as it did from \p next on, the last \p length tokens before which
+/// are its end. Where that reaches the end the guesses themselves go on: the text is a loop.
+inline void guessRepeat(DraftRequest &request, int64_t next, int64_t length) {
+  int64_t known = static_cast<int64_t>(request.tokens.size());
+  for (int64_t i = 0; i < request.limit; ++i, ++next)
+    request.draft->push_back(next < known ? request.tokens[size_t(next)]
+                                          : (*request.draft)[size_t(next - known)]);
+  request.grade = length >= 12 ? 3 : length >= 6 ? 2 : length >= 3 ? 1 : 0;
+}
+
 class Drafter {
 public:
   virtual ~Drafter() = default;

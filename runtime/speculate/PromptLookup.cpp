@@ -20,11 +20,8 @@ Status PromptLookup::propose(std::span<DraftRequest> requests) {
       if (length > best)
         best = length, follows = end + 1;
     }
-    if (best < least_)
-      continue;
-    int64_t count = std::min(request.limit, n - follows);
-    request.draft->assign(tokens.begin() + follows, tokens.begin() + follows + count);
-    request.grade = static_cast<int32_t>(std::min<int64_t>(best, draftGrades) - 1);
+    if (best >= least_)
+      guessRepeat(request, follows, best);
   }
   return Status::ok();
 }

@@ -96,7 +96,7 @@ Result<SpeculativeConfig> SpeculativeConfig::parse(std::string_view json) {
                : std::min(config.lookupMin, config.lookupMax);
   if (config.lookupMin > config.lookupMax)
     return wrong("prompt_lookup_min", "is above prompt_lookup_max");
-  int64_t standard = config.method == Method::Ngram ? 8 : config.method == Method::Suffix ? 16 : 4;
+  int64_t standard = config.method == Method::DraftModel ? 4 : 16;
   config.tokens = tokens.value_or(standard);
   return config;
 }

@@ -11,8 +11,8 @@
 namespace llmrt {
 
 /// Keys are vLLM's:
-///   {"method": "ngram", "num_speculative_tokens": 8, "prompt_lookup_min": 2, "prompt_lookup_max":
-///   4}
+///   {"method": "ngram", "num_speculative_tokens": 16, "prompt_lookup_min": 2, "prompt_lookup_max":
+///   16}
 ///   {"method": "suffix", "num_speculative_tokens": 16, "prompt_lookup_min": 2}
 ///   {"model": "draft.plan", "num_speculative_tokens": 4}       ("method": "draft_model" is
 ///   implied)
@@ -22,12 +22,12 @@ namespace llmrt {
 struct SpeculativeConfig {
   enum class Method { None, Ngram, Suffix, DraftModel };
   Method method = Method::None;
-  int64_t tokens = 0;                   ///< guesses a step at most, 1 to 64
-  int64_t lookupMin = 2, lookupMax = 4; ///< tokens of the end of the text that must repeat
-  std::string model;                    ///< the draft model's plan
+  int64_t tokens = 0;                    ///< guesses a step at most, 1 to 64
+  int64_t lookupMin = 2, lookupMax = 16; ///< tokens of the end of the text that must repeat
+  std::string model;                     ///< the draft model's plan
   bool adaptive = true, classical = false;
 
-  /// An error names the key, its value and what is allowed. Defaults: 8 guesses for ngram, 16 for
+  /// An error names the key, its value and what is allowed. Defaults: 16 guesses for ngram and
   /// suffix, 4 for a model.
   static Result<SpeculativeConfig> parse(std::string_view json);
 };

@@ -108,12 +108,8 @@ Status SuffixDrafter::propose(std::span<DraftRequest> requests) {
     for (size_t i = static_cast<size_t>(automaton.size()); i < request.tokens.size(); ++i)
       automaton.append(request.tokens[i]);
     SuffixAutomaton::Repeat repeat = automaton.longestRepeat();
-    if (repeat.length < least_)
-      continue;
-    int64_t count = std::min(request.limit, automaton.size() - repeat.next);
-    request.draft->assign(request.tokens.begin() + repeat.next,
-                          request.tokens.begin() + repeat.next + count);
-    request.grade = repeat.length >= 12 ? 3 : repeat.length >= 6 ? 2 : repeat.length >= 3 ? 1 : 0;
+    if (repeat.length >= least_)
+      guessRepeat(request, repeat.next, repeat.length);
   }
   return Status::ok();
 }

@@ -37,7 +37,8 @@ TEST(PromptLookup, S11_OnlyWhatWasFollowedBySomethingIsProposed) {
   EXPECT_EQ(guess(lookup, nullptr, {1, 2, 3, 9, 1, 2}), (Ids{3, 9, 1, 2}));
   EXPECT_EQ(guess(lookup, nullptr, {1, 2, 3, 9, 1, 2}, 2), (Ids{3, 9}));
   EXPECT_EQ(guess(lookup, nullptr, {7, 2, 3, 9, 1, 2}), Ids()) << "one token is too little";
-  EXPECT_EQ(guess(lookup, nullptr, {4, 4, 4}), (Ids{4})) << "up to the end of the text";
+  EXPECT_EQ(guess(lookup, nullptr, {4, 4, 4}), (Ids{4, 4, 4, 4})) << "a loop goes on";
+  EXPECT_EQ(guess(lookup, nullptr, {7, 8, 9, 7, 8}, 8), (Ids{9, 7, 8, 9, 7, 8, 9, 7}));
   // The longest match wins over a later one, of equal ones the later.
   EXPECT_EQ(guess(lookup, nullptr, {0, 1, 2, 50, 8, 1, 2, 60, 0, 1, 2}, 1), Ids{50});
   EXPECT_EQ(guess(lookup, nullptr, {0, 1, 2, 50, 0, 1, 2, 60, 0, 1, 2}, 1), Ids{60});
@@ -76,6 +77,7 @@ TEST(SuffixDrafter, GuessesWhatFollowed) {
   EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1}), Ids()) << "a repeat of one";
   EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1, 2}), (Ids{3, 9, 1, 2}));
   EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1, 2, 3}, 1), Ids{9});
+  EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1, 2, 3}, 6), (Ids{9, 1, 2, 3, 9, 1}));
 }
 
 TEST(SpeculativeConfig, Parses) {
