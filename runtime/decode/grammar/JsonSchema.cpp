@@ -1,7 +1,7 @@
 // JSON schema (draft 2020-12) to a grammar of the JSON texts that it accepts. Properties come in
 // the schema's order, which models write well and which keeps the grammar small.
-#include "runtime/decode/grammar/GrammarBuilder.h"
 #include "runtime/decode/grammar/IntegerRange.h"
+#include "runtime/decode/grammar/JsonGrammar.h"
 #include "runtime/decode/grammar/Regex.h"
 #include "runtime/text/Json.h"
 
@@ -23,158 +23,23 @@ constexpr std::array annotations = {
     "title",   "description", "default",     "examples", "$schema",   "$id",       "$comment",
     "$anchor", "$defs",       "definitions", "readOnly", "writeOnly", "deprecated"};
 
-std::string jsonString(std::string_view text) {
-  std::string out = "\"";
-  constexpr char hex[] = "0123456789abcdef";
-  for (char c : text) {
-    uint8_t byte = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\r')
-      out += "\\r";
-    else if (byte < 0x20)
-      out += std::string("\\u00") + hex[byte >> 4] + hex[byte & 15];
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
-/// The value as JSON without spaces. The parser has bounded its depth.
-std::string written(const JsonValue &value) {
-  switch (value.type()) {
-  case JsonType::Null:
-    return "null";
-  case JsonType::True:
-    return "true";
-  case JsonType::False:
-    return "false";
-  case JsonType::Number:
-    return std::string(value.asString());
-  case JsonType::String:
-    return jsonString(value.asString());
-  case JsonType::Array: {
-    std::string out;
-    for (JsonValue element : value.elements())
-      out += (out.empty() ? "" : ",") + written(element);
-    return "[" + out + "]";
-  }
-  case JsonType::Object: {
-    std::string out;
-    for (JsonMember member : value.members())
-      out += (out.empty() ? "" : ",") + jsonString(member.key) + ":" + written(member.value);
-    return "{" + out + "}";
-  }
-  }
-  return {};
-}
-
-class SchemaCompiler {
+class SchemaCompiler : private JsonGrammar {
 public:
-  explicit SchemaCompiler(GrammarBuilder &builder) : b_(builder) {
-    root_ = b_.addRule("the schema");
-    // Enough for people to read, not for a model to wander off in.
-    space_ = b_.addRule("space");
-    b_.define(space_, b_.repeat(b_.characters({{' ', ' '}, {'\n', '\n'}, {'\t', '\t'}}), 0, 20));
-  }
+  explicit SchemaCompiler(GrammarBuilder &builder) : JsonGrammar(builder) {}
 
   Status compile(const JsonValue &schema) {
     schema_ = schema;
     LLMRT_ASSIGN_OR_RETURN(Expr body, value(schema, "#", 0));
-    b_.define(root_, body);
+    b_.define(root(), body);
     return Status::ok();
   }
-  void compileAnyObject() { b_.define(root_, b_.call(anyRule(JsonType::Object))); }
+  void compileAnyObject() { b_.define(root(), b_.call(anyRule(JsonType::Object))); }
 
 private:
   Status fail(const std::string &path, const std::string &why,
               StatusCode code = StatusCode::InvalidArgument) const {
     return Status(code, "JSON schema, " + path + ": " + why);
   }
-  Expr ws() { return b_.call(space_); }
-  Expr text(std::string_view t) { return b_.literal(t); }
-
-  // --- any JSON -------------------------------------------------------------------------------
-
-  Expr digit() { return b_.characters({{'0', '9'}}); }
-  Expr integer() {
-    // 16 digits: what a double, and so most readers, can hold.
-    Expr big = b_.sequence({b_.characters({{'1', '9'}}), b_.repeat(digit(), 0, 15)});
-    return b_.sequence({b_.optional(text("-")), b_.either({text("0"), big})});
-  }
-  Expr number() {
-    Expr fraction = b_.sequence({text("."), b_.repeat(digit(), 1, 16)});
-    Expr exponent = b_.sequence({b_.characters({{'E', 'E'}, {'e', 'e'}}),
-                                 b_.optional(b_.characters({{'+', '+'}, {'-', '-'}})),
-                                 b_.repeat(digit(), 1, 3)});
-    return b_.sequence({integer(), b_.optional(fraction), b_.optional(exponent)});
-  }
-  Expr hex() { return b_.characters({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}); }
-  /// One character of a string, as JSON writes it. Surrogates come in pairs.
-  Expr stringCharacter() {
-    if (character_)
-      return b_.call(*character_);
-    character_ = b_.addRule("character");
-    Expr low = b_.sequence({text("\\u"), b_.characters({{'D', 'D'}, {'d', 'd'}}),
-                            b_.characters({{'C', 'F'}, {'c', 'f'}}), hex(), hex()});
-    Expr code = b_.either(
-        {b_.sequence({b_.characters({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}}),
-                      hex(), hex(), hex()}),
-         b_.sequence(
-             {b_.characters({{'D', 'D'}, {'d', 'd'}}), b_.characters({{'0', '7'}}), hex(), hex()}),
-         b_.sequence({b_.characters({{'D', 'D'}, {'d', 'd'}}),
-                      b_.characters({{'8', '9'}, {'A', 'B'}, {'a', 'b'}}), hex(), hex(), low})});
-    Expr escape = b_.sequence({text("\\"), b_.either({b_.characters({{'"', '"'},
-                                                                     {'/', '/'},
-                                                                     {'\\', '\\'},
-                                                                     {'b', 'b'},
-                                                                     {'f', 'f'},
-                                                                     {'n', 'n'},
-                                                                     {'r', 'r'},
-                                                                     {'t', 't'}}),
-                                                      b_.sequence({text("u"), code})})});
-    b_.define(*character_, b_.either({plainCharacter(), escape}));
-    return b_.call(*character_);
-  }
-  Expr plainCharacter() { return b_.characters({{0x20, 0x21}, {0x23, 0x5b}, {0x5d, 0x10ffff}}); }
-  Expr string(int64_t least = 0, int64_t most = GrammarBuilder::unlimited) {
-    return b_.sequence({text("\""), b_.repeat(stringCharacter(), least, most), text("\"")});
-  }
-  /// "[" items "]" with commas.
-  Expr listOf(Expr element, int64_t least, int64_t most) {
-    Expr more = b_.sequence({text(","), ws(), element});
-    if (most == 0)
-      return b_.sequence({text("["), ws(), text("]")});
-    Expr items = b_.sequence(
-        {element, b_.repeat(more, std::max<int64_t>(least - 1, 0), most < 0 ? most : most - 1)});
-    return b_.sequence({text("["), ws(), least == 0 ? b_.optional(items) : items, ws(), text("]")});
-  }
-  Expr member(Expr key, Expr content) { return b_.sequence({key, ws(), text(":"), ws(), content}); }
-  uint32_t anyRule(JsonType type) {
-    auto [place, isNew] = any_.try_emplace(type, 0);
-    if (!isNew)
-      return place->second;
-    uint32_t rule = place->second = b_.addRule("any value");
-    if (type == JsonType::Array) {
-      b_.define(rule, listOf(anyValue(), 0, GrammarBuilder::unlimited));
-    } else if (type == JsonType::Object) {
-      Expr one = member(string(), anyValue());
-      Expr more = b_.repeat(b_.sequence({text(","), ws(), one}), 0);
-      b_.define(rule, b_.sequence({text("{"), ws(), b_.optional(b_.sequence({one, more})), ws(),
-                                   text("}")}));
-    } else { // stands for all types
-      b_.define(rule,
-                b_.either({b_.call(anyRule(JsonType::Object)), b_.call(anyRule(JsonType::Array)),
-                           string(), number(), text("true"), text("false"), text("null")}));
-    }
-    return rule;
-  }
-  Expr anyValue() { return b_.call(anyRule(JsonType::Null)); }
-
   // --- keywords -------------------------------------------------------------------------------
 
   /// Every key must be one of \p known or an annotation.
@@ -222,7 +87,7 @@ private:
       return reference(schema, path);
     if (JsonValue constant = schema["const"]) {
       LLMRT_RETURN_IF_ERROR(checkKeys(schema, path, {"const", "type"}, "a constant"));
-      return text(written(constant));
+      return text(writtenJson(constant));
     }
     if (JsonValue values = schema["enum"]) {
       LLMRT_RETURN_IF_ERROR(checkKeys(schema, path, {"enum", "type"}, "an enum"));
@@ -230,7 +95,7 @@ private:
         return fail(path, "enum must be a list of at least one value");
       std::vector<Expr> parts;
       for (JsonValue v : values.elements())
-        parts.push_back(text(written(v)));
+        parts.push_back(text(writtenJson(v)));
       return b_.either(std::move(parts));
     }
     for (const char *key : {"anyOf", "oneOf", "allOf"})
@@ -380,7 +245,7 @@ private:
       if (pattern) {
         regex = pattern.asString();
       } else {
-        regex = formatRegex(format.isString() ? format.asString() : "");
+        regex = jsonStringFormat(format.isString() ? format.asString() : "");
         if (regex.empty())
           return fail(path,
                       "this format is not supported; there are date, time, date-time, uuid, ipv4 "
@@ -397,25 +262,6 @@ private:
     int64_t least = 0, most = GrammarBuilder::unlimited;
     LLMRT_RETURN_IF_ERROR(counts(schema, path, "minLength", "maxLength", least, most));
     return string(least, most);
-  }
-
-  static std::string formatRegex(std::string_view name) {
-    const std::string date = "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])";
-    const std::string time =
-        "([01]\\d|2[0-3]):[0-5]\\d:([0-5]\\d|60)(\\.\\d{1,9})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)";
-    if (name == "date")
-      return "^" + date + "$";
-    if (name == "time")
-      return "^" + time + "$";
-    if (name == "date-time")
-      return "^" + date + "T" + time + "$";
-    if (name == "uuid")
-      return "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
-    if (name == "ipv4")
-      return "^((25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)$";
-    if (name == "email")
-      return "^[A-Za-z0-9._%+-]{1,64}@([A-Za-z0-9-]{1,63}\\.){1,8}[A-Za-z]{2,63}$";
-    return "";
   }
 
   Result<Expr> array(const JsonValue &schema, const std::string &path, int depth, bool several) {
@@ -458,34 +304,6 @@ private:
                                 std::max<int64_t>(least - n, 0), most < 0 ? most : most - n));
     parts.insert(parts.end(), {ws(), text("]")});
     return b_.sequence(std::move(parts));
-  }
-
-  /// The rest of a key, behind the bytes that \p names, which are sorted, have in common, that
-  /// makes none of them.
-  Expr otherThan(std::vector<std::string> names) {
-    std::vector<CharRange> firsts;
-    std::vector<Expr> parts;
-    Expr rest = b_.repeat(plainCharacter(), 0);
-    bool endIsOne = false;
-    std::map<uint32_t, std::vector<std::string>> byFirst;
-    for (const std::string &name : names) {
-      size_t at = 0;
-      std::optional<uint32_t> c = nextCharacter(name, at);
-      if (!c) {
-        endIsOne = endIsOne || name.empty();
-        continue;
-      }
-      byFirst[*c].push_back(name.substr(at));
-      firsts.push_back({*c, *c});
-    }
-    if (!endIsOne)
-      parts.push_back(b_.empty());
-    firsts.insert(firsts.end(), {{0, 0x1f}, {'"', '"'}, {'\\', '\\'}});
-    parts.push_back(b_.sequence({b_.characters(complement(firsts)), rest}));
-    for (auto &[c, tails] : byFirst)
-      if (c >= 0x20 && c != '"' && c != '\\')
-        parts.push_back(b_.sequence({b_.characters({{c, c}}), otherThan(std::move(tails))}));
-    return b_.either(std::move(parts));
   }
 
   Result<Expr> object(const JsonValue &schema, const std::string &path, int depth, bool several) {
@@ -555,11 +373,7 @@ private:
     return b_.sequence({text("{"), ws(), first, ws(), text("}")});
   }
 
-  GrammarBuilder &b_;
   JsonValue schema_;
-  uint32_t root_, space_;
-  std::optional<uint32_t> character_;
-  std::map<JsonType, uint32_t> any_;
   std::map<std::string, uint32_t> references_;
   int openReferences_ = 0;
 };
