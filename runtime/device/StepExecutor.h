@@ -61,7 +61,7 @@ public:
   virtual const float *logits() const = 0;
 
   /// Seconds that a step like \p step should take, by the plan's roofline; 0: unknown.
-  virtual double predictSeconds(const LlmrtStep &step) const { return 0; }
+  virtual double predictSeconds(const LlmrtStep &step) { return 0; }
 };
 
 } // namespace llmrt

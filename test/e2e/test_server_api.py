@@ -441,6 +441,14 @@ def test_metrics(server):
     assert 'llmc:request_success_total{finished_reason="stop"' in text
 
 
+def test_metrics_of_steps(real):
+    """Steps are compared with the plan's roofline, and decoding allocates nothing."""
+    real.complete("a b c", max_tokens=24, ignore_eos=True)
+    assert real.metric("llmc:engine_steps_total") >= 24
+    assert real.metric("llmc:step_time_ratio") > 0.1
+    assert real.metric("llmc:decode_allocations_total") == 0
+
+
 def test_page_and_document(server):
     _, headers, raw = server.request("GET", "/")
     page = raw.decode()

@@ -1,4 +1,5 @@
 #include "tools/common/Serve.h"
+#include "tools/common/CountAllocations.h"
 
 #include "runtime/engine/DeviceEngine.h"
 #include "runtime/engine/SetSpeculation.h"
@@ -47,6 +48,7 @@ Result<LoadedModel> load(const std::string &path, const PlanResolver &resolve,
                                                           : PreemptionMode::Auto;
   if (!options.speculativeConfig.empty())
     LLMRT_RETURN_IF_ERROR(setSpeculation(*loaded.model, options.speculativeConfig, engine));
+  engine.allocationCount = allocationsOfThisThread;
   LLMRT_ASSIGN_OR_RETURN(engine.sampledVocabulary, loaded.model->sampledVocabulary());
   LLMRT_ASSIGN_OR_RETURN(loaded.engine, createEngine(loaded.model->plan(), engine));
   const EngineLimits &limits = loaded.engine->limits();

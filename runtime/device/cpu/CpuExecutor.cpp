@@ -63,6 +63,7 @@ Status CpuExecutor::prepare(const CpuExecutorOptions &options) {
 
   unsigned threads = chooseThreadCount(options.threads);
   LLMRT_ASSIGN_OR_RETURN(pool_, ThreadPool::create(threads, uint32_t(commands_.size())));
+  predictor_.emplace(plan_, defaultLimits(cpuLevelName(level_), threads));
 
   // One allocation: slots | outputs | scratch of each thread.
   layout_.update(head, largest_);

@@ -6,11 +6,13 @@
 #include "runtime/device/StepExecutor.h"
 #include "runtime/device/cpu/CodeModule.h"
 #include "runtime/device/cpu/CpuLevel.h"
+#include "runtime/device/cpu/StepPredictor.h"
 #include "runtime/device/cpu/ThreadPool.h"
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/Plan.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,6 +42,8 @@ public:
   Status loadKvBlock(int32_t block, const uint8_t *host) override;
   Status execute(LlmrtStep &step) override;
   const float *logits() const override { return logits_; }
+  /// By the defaults for the level; nobody measures a machine unasked.
+  double predictSeconds(const LlmrtStep &step) override { return predictor_->seconds(step); }
 
   unsigned threads() const { return pool_->threads(); }
   CpuLevel level() const { return level_; }
@@ -80,6 +84,7 @@ private:
   CpuLevel level_ = CpuLevel::None;
   ModelShape shape_;
   std::unique_ptr<ThreadPool> pool_;
+  std::optional<StepPredictor> predictor_;
   std::vector<Command> commands_;
   std::vector<void *> bindings_;
   std::vector<MovingBinding> moving_;

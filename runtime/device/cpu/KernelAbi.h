@@ -29,24 +29,23 @@ typedef struct LlmrtStep {
   const int32_t *contextLen; ///< [S] length of the sequence after this step
   const int32_t *blockTable; ///< [S, maxBlocks] KV blocks of each sequence
   int64_t maxBlocks;
-  const int64_t *slots;      ///< [T] where a token's K and V go: block * blockTokens + offset
-  const int32_t *logitRows;  ///< [R] indices into the T tokens
-  const int32_t *tileSeq;    ///< [Q] the sequence of a query tile
-  const int32_t *tileStart;  ///< [Q] its first token, an index into the T tokens
-  const int32_t *tileCount;  ///< [Q] its tokens: 1 .. the plan's query tile
-  uint8_t *kv;               ///< the KV pool: [blocks][blockBytes]
-  int64_t blockTokens;       ///< tokens a block, a multiple of LLMRT_KV_RUN
-  int64_t blockBytes;        ///< blockTokens * the plan's KV bytes a token
+  const int64_t *slots;     ///< [T] where a token's K and V go: block * blockTokens + offset
+  const int32_t *logitRows; ///< [R] indices into the T tokens
+  const int32_t *tileSeq;   ///< [Q] the sequence of a query tile
+  const int32_t *tileStart; ///< [Q] its first token, an index into the T tokens
+  const int32_t *tileCount; ///< [Q] its tokens: 1 .. the plan's query tile
+  uint8_t *kv;              ///< the KV pool: [blocks][blockBytes]
+  int64_t blockTokens;      ///< tokens a block, a multiple of LLMRT_KV_RUN
+  int64_t blockBytes;       ///< blockTokens * the plan's KV bytes a token
 } LlmrtStep;
 
 /// KV memory of one block: the layers one after the other, layer l at blockTokens *
 /// (KV bytes a token of the layers before l). Inside a layer: for each KV head all keys, then
 /// all values: [kvHeads] { K: [blockTokens/16][keySize][16], V: [blockTokens][valueSize] }.
-/// Int8 keys and values are in runs of 16 tokens as well, each run followed by the f32 scales of its
-/// tokens: K: [blockTokens/16] { [keySize][16], f32[16] }, V: [blockTokens/16] { [16][valueSize],
-/// f32[16] }.
-/// A key run keeps 16 tokens side by side, so that scores need no horizontal sum and have the
-/// same bits at every vector width.
+/// Int8 keys and values are in runs of 16 tokens as well, each run followed by the f32 scales of
+/// its tokens: K: [blockTokens/16] { [keySize][16], f32[16] }, V: [blockTokens/16] {
+/// [16][valueSize], f32[16] }. A key run keeps 16 tokens side by side, so that scores need no
+/// horizontal sum and have the same bits at every vector width.
 
 /// Runs tasks [taskBegin, taskEnd) of one command. \p bindings are the command's buffers in the
 /// order of its kernel's signature, \p scalars its scalar constants, \p scratch at least the
