@@ -224,6 +224,64 @@ TEST(Engine, RequestsThatCanNeverFitThePoolAreRefusedWithNumbers) {
   EXPECT_EQ(noLimit.ids.size(), 35u);
 }
 
+TEST(Engine, A17_RequestsLargerThanThePoolHarmNobody) {
+  BenchOptions setup;
+  setup.limits.kvBlocks = 4; // 64 tokens
+  TestBench bench(setup);
+  RecordingListener refused, unlimited, first, second, small;
+  EXPECT_FALSE(bench.add(promptOf(80), 5, refused));
+  Result<RequestId> tooLong = bench.add(promptOf(40), 100, refused);
+  ASSERT_FALSE(tooLong);
+  for (const char *number : {"139 tokens", "40 of the prompt", "holds 64"})
+    EXPECT_NE(tooLong.status().message().find(number), std::string::npos) << number;
+  // Each fits alone, not both: one waits or makes way.
+  ASSERT_TRUE(bench.add(promptOf(40, 1), 20, first));
+  ASSERT_TRUE(bench.add(promptOf(40, 2), 20, second));
+  ASSERT_TRUE(bench.add(promptOf(5), 3, small));
+  ASSERT_TRUE(bench.add(promptOf(40, 3), -1, unlimited));
+  bench.drain();
+  EXPECT_EQ(first.ids, expected(promptOf(40, 1), 20));
+  EXPECT_EQ(second.ids, expected(promptOf(40, 2), 20));
+  EXPECT_EQ(small.ids, expected(promptOf(5), 3));
+  EXPECT_EQ(unlimited.ids, expected(promptOf(40, 3), 25));
+  EXPECT_EQ(unlimited.reason, FinishReason::Length);
+  EXPECT_EQ(bench.engine->freeBlocks(), 4);
+}
+
+TEST(Engine, A18_APlaceThatBecomesFreeKeepsNothing) {
+  // Answers of growing lengths, each with settings of its own; one joins at each end.
+  constexpr int lengths[] = {1, 2, 3, 5, 8, 13, 21, 34, 4, 9, 2, 17, 6, 1, 30, 12};
+  constexpr size_t count = std::size(lengths);
+  auto settings = [](size_t i) {
+    return [i](RequestOptions &o) {
+      o.sampling.temperature = i % 3 == 2 ? 0 : 2 + float(i % 4);
+      o.sampling.seed = 100 + i;
+      o.sampling.presencePenalty = i % 2 ? 0.1f * float(i) : 0;
+      o.sampling.repetitionPenalty = i % 4 == 1 ? 1.3f : 1;
+      o.sampling.logprobs = 0;
+      if (i % 5 == 3)
+        o.sampling.logitBias = {{int32_t(i), 4.0f}};
+    };
+  };
+  std::vector<RecordingListener> alone(count), together(count);
+  for (size_t i = 0; i < count; ++i) {
+    TestBench bench;
+    ASSERT_TRUE(bench.add(promptOf(7 + int(i), int(i)), lengths[i], alone[i], settings(i)));
+    bench.drain();
+  }
+  BenchOptions setup;
+  setup.limits.maxSequences = 8; // the other half waits for a place
+  TestBench bench(setup);
+  for (size_t i = 0; i < count; ++i)
+    ASSERT_TRUE(bench.add(promptOf(7 + int(i), int(i)), lengths[i], together[i], settings(i)));
+  bench.drain();
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(together[i].ids, alone[i].ids) << i;
+    EXPECT_EQ(together[i].logprobs, alone[i].logprobs) << i;
+    EXPECT_EQ(together[i].ids.size(), size_t(lengths[i])) << i;
+  }
+}
+
 TEST(Engine, NanEndsOneRequestWithAnError) {
   TestBench bench;
   bench.executor->adjust = [](const std::vector<int32_t> &context, float *row) {

@@ -382,6 +382,80 @@ TEST(Speculation, TheClassicalRuleIsDeterministicAndGreedyStaysGreedy) {
   EXPECT_EQ(run(std::make_unique<SuffixDrafter>(1), 3, &accepted).size(), 100u);
 }
 
+/// As many wrong guesses as the script's prompt asks for: its first token.
+class WrongGuesses final : public Drafter {
+public:
+  const char *name() const override { return "wrong"; }
+  std::unique_ptr<DraftState> begin(int64_t, const SamplingParams &) const override {
+    return nullptr;
+  }
+  Status propose(std::span<DraftRequest> requests) override {
+    for (DraftRequest &request : requests) {
+      Ids context(request.tokens.begin(), request.tokens.end());
+      while (int64_t(request.draft->size()) < std::min<int64_t>(request.limit, request.tokens[0])) {
+        // The last id there is, where that is wrong.
+        int32_t right = hashScript(context, vocabulary);
+        request.draft->push_back(right == vocabulary - 1 ? 0 : vocabulary - 1);
+        context.push_back(request.draft->back());
+      }
+    }
+    return Status::ok();
+  }
+};
+
+TEST(Speculation, S16_RowsWithNoneAndWithRejectedGuesses) {
+  // The scripted executor checks that every id has a row in the table.
+  Speculative bench(std::make_unique<WrongGuesses>(), 4);
+  std::vector<RecordingListener> listeners(3);
+  std::vector<Ids> prompts = {{2, 5, 9}, {0, 5, 9}, {4, 5, 9}};
+  for (size_t i = 0; i < 3; ++i)
+    bench.add(prompts[i], 40, listeners[i]);
+  bench.drain();
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(listeners[i].ids, expected(prompts[i], 40)) << i;
+  const EngineMetrics &m = bench.engine->metrics();
+  EXPECT_EQ(m.acceptedTokens, 0);
+  // 2 and 4 a step, 0 for the other; fewer before the end: of 38 steps with a guess to make.
+  EXPECT_EQ(m.draftTokens, (37 * 2 + 1) + (35 * 4 + 3 + 2 + 1));
+  EXPECT_EQ(bench.engine->freeBlocks(), 256);
+}
+
+TEST(Speculation, A20_RejectedGuessesBehindAWindowThatWrapped) {
+  // Layers that see 8 positions, blocks of 16: what slid out is freed while windows of guesses
+  // reach ahead and are taken back.
+  ModelShape shape = shapeOf();
+  shape.window = 8;
+  auto windowed = [](const Ids &context) {
+    size_t first = context.size() > 8 ? context.size() - 8 : 0;
+    return hashScript({context.begin() + ptrdiff_t(first), context.end()}, vocabulary);
+  };
+  Ids context = promptOf(12), want;
+  while (want.size() < 120) {
+    want.push_back(windowed(context));
+    context.push_back(want.back());
+  }
+  for (auto &[name, make] : drafters())
+    for (bool caching : {false, true}) {
+      BenchOptions setup;
+      setup.limits.prefixCaching = caching;
+      setup.limits.speculation = {9, false};
+      auto owned = std::make_unique<ScriptedExecutor>(shape, windowed);
+      auto engine = std::move(*Engine::create(std::move(owned), setup.limits, make()));
+      for (int pass = 0; pass < 2; ++pass) { // the second finds the first one's blocks
+        RecordingListener listener;
+        RequestOptions options;
+        options.prompt = promptOf(12);
+        options.maxNewTokens = 120;
+        options.listener = &listener;
+        ASSERT_TRUE(engine->add(std::move(options)));
+        while (engine->busy())
+          ASSERT_TRUE(engine->step());
+        EXPECT_EQ(listener.ids, want) << name << " " << caching << " " << pass;
+      }
+      EXPECT_EQ(engine->freeBlocks(), 256);
+    }
+}
+
 TEST(Speculation, WindowsShareTheStepsBudget) {
   BenchOptions setup;
   setup.limits.maxBatchedTokens = 16;
