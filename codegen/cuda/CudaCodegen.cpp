@@ -32,7 +32,8 @@ constexpr Kind kKinds[] = {
     {"rope_append", "rope", "rope.cuh", "positions, keys and values", emitRopeAppend,
      "heads kv_heads head_size value_size rotary interleaved kv_element split q_norm eps plus_one"},
     {"attention", "attention", "attention.cuh", "attention", emitAttention,
-     "heads kv_heads key_size value_size scale softcap window kv_element query_tile alibi"},
+     "heads kv_heads key_size value_size scale softcap window kv_element query_tile alibi sinks "
+     "head_tasks"},
     {"elementwise", "elementwise", "elementwise.cuh", "element-wise operations", emitElementwise,
      "op d rows scale"},
 };

@@ -85,7 +85,8 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
              Twine(kvHeads) + " KV heads of the " + KernelWriter::elementName(element) +
              " cache, causal" +
              (window ? ", a window of " + Twine(window) + " tokens" : Twine("")) +
-             (softcap > 0 ? ", soft-capped" : "") + (w.get("alibi") ? ", ALiBi" : ""));
+             (softcap > 0 ? ", soft-capped" : "") + (w.get("alibi") ? ", ALiBi" : "") +
+             (w.get("sinks") ? ", sinks" : ""));
   const std::string name = w.structName();
   w.beginStruct();
   w.integers({{"kHeads", heads}, {"kKvHeads", kvHeads}});
@@ -94,7 +95,7 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
   w.real("kScale", w.constants.real("scale"));
   w.real("kSoftcap", softcap);
   w.integers({{"kWindow", window}});
-  w.flags({{"kAlibi", w.get("alibi") != 0}});
+  w.flags({{"kAlibi", w.get("alibi") != 0}, {"kSinks", w.get("sinks") != 0}});
   w.line("  // How it is cut up; the key tile and the split decide the bits.");
   w.integers({{"kKeyTile", t.keyTile}, {"kSplitKeys", t.splitKeys}, {"kMaxSplits", t.maxSplits}});
   w.integers({{"kStages", t.stages}, {"kRowWarps", t.rowWarps}, {"kValueParts", t.valueParts}});

@@ -58,6 +58,15 @@ private:
   std::string folder_; ///< empty: no cache
 };
 
+/// The most registers a thread that a block of \p threads may take: two blocks of 128, or one block
+/// of up to 1024, have room on a multiprocessor (65,536) of every supported GPU.
+uint32_t mostCudaRegisters(uint32_t threads);
+
+/// Every entry of \p unit keeps its values in registers: no spill, no local memory, and not more
+/// registers than mostCudaRegisters(). An error names the kernel and what it takes.
+llmrt::Status checkCudaResources(const CudaUnit &unit, const std::string &architecture,
+                                 const CudaImage &image);
+
 /// NVRTC's options.
 std::vector<std::string> cudaCompileFlags(const std::string &architecture);
 

@@ -149,6 +149,7 @@ Result<CudaImages> llmc::compileCudaUnits(const std::vector<CudaUnit> &units,
   for (Job &job : work) {
     if (!job.image)
       return job.image.status();
+    LLMRT_RETURN_IF_ERROR(checkCudaResources(*job.unit, job.architecture, *job.image));
     auto module = static_cast<uint32_t>(images.modules.size());
     for (const CudaEntry &entry : job.unit->entries)
       images.kernels.push_back(launch(entry, module, job));
@@ -255,5 +256,10 @@ Status llmc::writeCudaSources(plan::ProgramOp program, const std::vector<CudaUni
     for (const Job &job : work)
       LLMRT_RETURN_IF_ERROR(job.image.status());
   }
-  return writeOutputFile(folder + "/manifest.json", writeManifest(program, units, work));
+  LLMRT_RETURN_IF_ERROR(
+      writeOutputFile(folder + "/manifest.json", writeManifest(program, units, work)));
+  // After the files: they show what is wrong.
+  for (const Job &job : work)
+    LLMRT_RETURN_IF_ERROR(checkCudaResources(*job.unit, job.architecture, *job.image));
+  return Status::ok();
 }

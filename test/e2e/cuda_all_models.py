@@ -4,6 +4,10 @@ import pytest
 from conftest import DATA, llmc
 from cuda_plans import check_kernels, need_nvrtc
 
+# What has no CUDA kernel yet, with what the compiler says of it; an entry that compiles fails the test.
+NOT_YET = {"deepseek-v2": "'grouped_gemm' does not exist", "deepseek-v3": "'grouped_gemm' does not exist",
+           "gpt-oss": "no text for the constant 'sinks'", "mixtral": "'grouped_gemm' does not exist",
+           "qwen2-moe": "'grouped_gemm' does not exist"}
 MODELS = sorted(d.name for d in (DATA / "tiny").iterdir() if d.is_dir())
 
 
@@ -20,4 +24,9 @@ def test_kernels(nvrtc, tiny, tmp_path, model, flags):
     if llmc("compile", tiny / model, "-q", "--emit", "lower-to-plan=" + str(tmp_path / "x.mlir"), *flags,
             check=False).returncode:
         pytest.skip("no plan for this model yet")
+    if model in NOT_YET:
+        result = llmc("compile", tiny / model, "-q", "--target", "cuda:sm_80", "--emit", f"cuda={tmp_path}/cuda", *flags,
+                      check=False)
+        assert result.returncode == 1 and NOT_YET[model] in result.stderr, result.stderr
+        return
     check_kernels(tiny / model, tmp_path / "cuda", ["sm_80", "sm_90a"], *flags)

@@ -1,121 +1,161 @@
 #!/usr/bin/env python3
-"""Removes each barrier, wait and bound check of the CUDA kernels in turn: the emulator must notice.
+"""Removes each barrier, wait, commit, fence and bound check of the CUDA kernels in turn: the emulator must notice.
 
-    mutate.py --bin build/bin --standins build/test/emulator/driver --model test-data/tiny/llama [--only gemm.cuh]
+    mutate.py --test build/test/unit/emulator_kernel_test [--only gemm.cuh] [--jobs 2]
 
-A mutation is noticed when a checked run in one of three orders of threads reports it, or when the ids or the bits of
-the logits differ from those of the unchanged kernels. What nobody notices must be in HARMLESS below with its reason;
-otherwise, and for a reason that is no longer needed, the exit status is 1. Prints a table.
+A removal is noticed when emulator_kernel_test fails: by a report of the checker, or because results or their bits
+differ. What nobody notices must be in harmless.txt beside this file with the reason why nothing can go wrong; a
+removal that is noticed must not be. Otherwise the exit status is 1. Prints a line for each removal.
 """
 import argparse
-import json
+import concurrent.futures
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+KERNELS = HERE.parents[1] / "codegen/cuda/kernels"
+
+# Which cases run the text of a header.
+CASES = {
+    "activations.cuh": "*Gemm.*", "attention.cuh": "*Attention.*", "elementwise.cuh": "Elementwise.*",
+    "embed.cuh": "Embed.*", "gemm.cuh": "*Gemm.*", "gemm_tiled.cuh": "*Gemm.*", "norm.cuh": "Norm.*:Quantize.*",
+    "rope.cuh": "Rope.*:*RopeAppend.*", "softmax.cuh": "*Attention.*", "weights.cuh": "*Gemm.*",
+}
+
+STATEMENT = re.compile(r"(__syncthreads|__syncwarp|__threadfence|copyAsyncCommit|copyAsyncWait<[^;]*>)\(\);")
+COMPARISON = r"[^&|?;]*?(?:>=|<=|==|!=|[<>])[^&|?;]*?"
+IF = re.compile(r"^(\s*(?:else )?(?:if|while) \()(.*)(\)(?: \{| break;)?)$")
+FLAG = re.compile(r"^(\s*(?:const bool )?(?:exists|keep(?:\[j\])?|x) = )(.*?)(;?)$")
+ARGUMENT = re.compile(r"^(.*, |\s*)([^,]* && [^,]*)(\);)$")
+MINIMUM = re.compile(r"\bmin\(([^(),]+), ([^(),]+)\)")
 
 
-# What to remove: a pattern, and what takes its place.
-RULES = [
-    (re.compile(r"__syncthreads\(\);"), ";"),
-    (re.compile(r"__syncwarp\(\);"), ";"),
-    (re.compile(r"copyAsyncWait<[^;]*>\(\);"), ";"),
-    (re.compile(r"^(\s*)if \(\w+ >= (step->\w|countRows<.*>\(step\)|rows|count)( \|\| [^)]*)?\)$"), r"\1if (false)"),
-    (re.compile(r"\|\| token >= rows"), ""),
-    (re.compile(r"keep\[j\] = token < rows"), "keep[j] = true"),
-    (re.compile(r"key >= low\[r\] && key < high\[r\] \?"), "key < high[r] ?"),
-    (re.compile(r"key >= low\[r\] && key < high\[r\] \?"), "key >= low[r] ?"),
-]
+def clauses(condition):
+    """The parts of a condition between && and ||, as (begin, end, operator that joins them)."""
+    if "constexpr" in condition:
+        return
+    begin, depth = 0, 0
+    operator = "||" if "||" in condition else "&&"
+    for at in range(len(condition) + 1):
+        if at == len(condition) or (depth == 0 and condition[at:at + 2] in ("&&", "||")):
+            text = condition[begin:at]
+            left = begin + len(text) - len(text.lstrip())
+            right = at - (len(text) - len(text.rstrip()))
+            yield left, right, operator
+            begin = at + 2
+        elif condition[at] in "([{":
+            depth += 1
+        elif condition[at] in ")]}":
+            depth -= 1
 
-# (file, the line's text) -> why nobody can notice.
-HARMLESS = {}
+
+def is_check(text):
+    return re.fullmatch(COMPARISON, text) or text in ("exists", "keep", "keep[j]", "zero")
 
 
-def mutations(folder, only):
-    for path in sorted(folder.glob("*.cuh")):
-        if path.name == "device.cuh" or (only and path.name != only):
+def changes(line, following):
+    """The lines that take the place of \p line, one removal each."""
+    for match in STATEMENT.finditer(line):
+        yield line[:match.start()] + ";" + line[match.end():]
+    leaves = re.match(r"\s*(return|continue|break);", following) or line.rstrip().endswith(" break;")
+    for pattern in (IF, FLAG, ARGUMENT):
+        match = pattern.match(line)
+        if not match or "constexpr" in line:
             continue
-        for number, line in enumerate(path.read_text().split("\n"), 1):
-            for pattern, instead in RULES:
-                changed = pattern.sub(instead, line)
-                if changed != line:
-                    yield path.name, number, line.strip(), changed
+        head, condition, tail = match.groups()
+        # A check that leaves is removed when it never does; one that guards what follows, when it always lets pass.
+        never = leaves and pattern is IF
+        for begin, end, operator in clauses(condition):
+            if is_check(condition[begin:end]):
+                yield head + condition[:begin] + ("false" if never else "true") + condition[end:] + tail
+        return
+    for match in MINIMUM.finditer(line):
+        if "127" not in match.group():
+            for kept in match.groups():
+                yield line[:match.start()] + kept + line[match.end():]
+    match = re.match(r"^(.*?[=(,] ?|\s*)([^=(,?]*[^=(,?]) \? (.*)$", line)
+    if match and "constexpr" not in line:
+        head, condition, rest = match.groups()
+        for begin, end, _ in clauses(condition):
+            if is_check(condition[begin:end]):
+                yield head + condition[:begin] + "true" + condition[end:] + " ? " + rest
+
+
+def mutations(only):
+    for name in sorted(CASES):
+        if only and name != only:
+            continue
+        lines = (KERNELS / name).read_text().split("\n")
+        for number, line in enumerate(lines, 1):
+            if line.lstrip().startswith(("//", "#", "*")) or "static_assert" in line:
+                continue
+            for changed in changes(line, lines[number] if number < len(lines) else ""):
+                yield name, number, line, changed
+
+
+def outcome(test, name, number, changed):
+    """(noticed, how)"""
+    env = {**os.environ, "SIMT_EDIT": f"{name}:{number}:{changed}"}
+    try:
+        run = subprocess.run([test, "--gtest_filter=" + CASES[name], "--gtest_fail_fast"], env=env, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
+    except subprocess.TimeoutExpired:
+        return True, "noticed: does not end"
+    if re.search(r"\.cuh:\d+:\d+: error:", run.stdout):
+        return False, "DOES NOT COMPILE: " + re.search(r"error: (.*)", run.stdout).group(1)
+    if run.returncode == 0:
+        return False, ""
+    report = re.search(r"^(\w+: [a-z ]+: block .*)$", run.stdout, re.M)
+    return True, "reported: " + report.group(1)[:160] if report else "noticed: other results"
+
+
+def key(name, line, changed):
+    return f"{name}: {line.strip()} -> {changed.strip()}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of llmc and llmrt")
-    parser.add_argument("--standins", type=pathlib.Path, required=True, help="folder of the stand-in libraries")
-    parser.add_argument("--model", type=pathlib.Path, required=True)
-    parser.add_argument("--compile-flags", default="", help="further flags of llmc compile")
+    parser.add_argument("--test", type=pathlib.Path, help="emulator_kernel_test")
     parser.add_argument("--only", help="mutate this header only")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--list", action="store_true", help="only list what would be removed")
     args = parser.parse_args()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="mutate-"))
-    base = {**os.environ, "SIMT_MODE": "checked", "LLMC_NVRTC": str(args.standins / "libnvrtc.so"),
-            "SIMT_CACHE": os.environ.get("SIMT_CACHE", str(work / "objects"))}
-
-    def outcome(edit=None):
-        """What the runs showed: a report, or ids and logits."""
-        env = {**base, "LLMC_CACHE_DIR": str(work / "cache")}
-        if edit:
-            env["SIMT_EDIT"] = edit
-            env["LLMC_CACHE_DIR"] = tempfile.mkdtemp(dir=work)
-        plan = work / "m.plan"
-        made = subprocess.run([args.bin / "llmc", "compile", args.model, "-q", "--target", "cuda:sm_80", "-o", plan,
-                               *args.compile_flags.split()], env=env, capture_output=True, text=True)
-        if made.returncode:
-            return "does not compile: " + made.stderr.strip()[-300:]
-        env["LD_LIBRARY_PATH"] = f"{args.standins}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-        seen = []
-        # 150 tokens in chunks of 70: three tiles of keys, long query tiles, and then single tokens.
-        prompt = ",".join(str(3 + 7 * i % 200) for i in range(150))
-        for order in ("forward", "reverse", "random:7"):
-            run = subprocess.run([args.bin / "llmrt", "run", plan, "--prompt-ids", prompt, "-n", "2", "--temperature", "0",
-                                  "--ignore-eos", "--json", "--max-num-batched-tokens", "70",
-                                  "--logits-out", work / "logits.npy"],
-                                 env={**env, "SIMT_ORDER": order}, capture_output=True, text=True, timeout=600)
-            if run.returncode:
-                reports = [line for line in run.stderr.split("\n") if line.startswith("emulated device: ")]
-                return "reported (" + order.split(":")[0] + "): " + (reports or [run.stderr.strip()[-200:]])[0][17:]
-            seen.append((json.loads(run.stdout)["ids"], (work / "logits.npy").read_bytes()))
-        # Five sequences that start and end apart: graphs of four replay steps of three.
-        batch = subprocess.run([args.bin / "llmrt", "bench", plan, "-p", "9", "-n", "6", "-b", "5",
-                                "--max-num-batched-tokens", "5", "--json"],
-                               env=env, capture_output=True, text=True, timeout=600)
-        if batch.returncode:
-            reports = [line for line in batch.stderr.split("\n") if line.startswith("emulated device: ")]
-            return "reported (batch): " + (reports or [batch.stderr.strip()[-200:]])[0][17:]
-        return seen
-
-    unchanged = outcome()
-    if isinstance(unchanged, str):
-        sys.exit("the unchanged kernels: " + unchanged)
-    if any(result != unchanged[0] for result in unchanged):
-        sys.exit("the unchanged kernels give other results in another order")
-    failures = 0
-    total = noticed = 0
-    # The headers as this compiler has them.
-    texts = work / "texts"
-    subprocess.run([args.bin / "llmc", "compile", args.model, "-q", "--emit", f"cuda={texts}", *args.compile_flags.split()],
-                   env={**base, "LLMC_CACHE_DIR": str(work / "cache")}, check=True)
-    for name, number, text, changed in mutations(texts, args.only):
-        total += 1
-        result = outcome(f"{name}:{number}:{changed}")
-        reason = HARMLESS.get((name, text))
-        if isinstance(result, str):
-            what = result
-        elif result != unchanged:
-            what = "noticed: other results"
-        else:
-            what = f"harmless: {reason}" if reason else "NOT NOTICED"
-        if what.startswith("does not compile") or what == "NOT NOTICED":
-            failures += 1
-        noticed += what.startswith(("reported", "noticed"))
-        print(f"{name}:{number}: {text}\n    -> {changed.strip()}\n    {what}", flush=True)
-    print(f"{noticed} of {total} mutations noticed, {failures} unexplained")
-    sys.exit(1 if failures else 0)
+    harmless = {}
+    for entry in (HERE / "harmless.txt").read_text().split("\n\n"):
+        lines = [l for l in entry.split("\n") if l and not l.startswith("#")]
+        if lines:
+            harmless[lines[0]] = " ".join(l.strip() for l in lines[1:])
+    all_of_them = list(mutations(args.only))
+    if args.list:
+        for name, number, line, changed in all_of_them:
+            print(f"{name}:{number}: {line.strip()} -> {changed.strip()}")
+        return
+    noticed, wrong, seen = 0, 0, set()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        results = [(m, pool.submit(outcome, args.test, m[0], m[1], m[3])) for m in all_of_them]
+        for (name, number, line, changed), result in results:
+            was_noticed, how = result.result()
+            k = key(name, line, changed)
+            seen.add(k)
+            noticed += was_noticed
+            if was_noticed and k in harmless:
+                how += "; NOT HARMLESS, as harmless.txt has it"
+                wrong += 1
+            elif not was_noticed and not harmless.get(k):
+                how = how or "NOT NOTICED"
+                wrong += 1
+            elif not was_noticed:
+                how = "harmless: " + harmless[k]
+            print(f"{name}:{number}\n  {k}\n  {how}", flush=True)
+    for k in harmless:
+        if k.split(":")[0] == (args.only or k.split(":")[0]) and k not in seen:
+            print(f"harmless.txt names what is not in the kernels: {k}")
+            wrong += 1
+    print(f"{noticed} of {len(all_of_them)} removals noticed, {wrong} unexplained")
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

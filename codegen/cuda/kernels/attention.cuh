@@ -13,7 +13,7 @@
 
 /// What both kernels have in common.
 ///   Config: that of SoftmaxTile, and kHeads, kKvHeads, kWindow (0: none), kSplitKeys, kMaxSplits,
-///           kStages (1 or 2 key tiles in shared memory), kRowWarps, kQueryTile
+///           kStages (1 or 2 key tiles in shared memory), kRowWarps, kQueryTile, kSinks
 template <class Config, int RowWarps> struct AttentionBlock {
   using Tile = SoftmaxTile<Config>;
   using Cache = KvCache<Config::kKvHeads, Config::kKeySize, Config::kValueSize, Config::kKv>;
@@ -21,8 +21,9 @@ template <class Config, int RowWarps> struct AttentionBlock {
   static constexpr int kKeyTile = Config::kKeyTile;
   static constexpr int kThreads = 32 * RowWarps * Config::kValueParts;
   static constexpr int kSplitTiles = Config::kSplitKeys / kKeyTile;
-  /// Bindings: q, the slopes of ALiBi where there are, y.
-  static constexpr int kOut = Config::kAlibi ? 2 : 1;
+  /// Bindings: q, the slopes of ALiBi and the sinks where there are, y.
+  static constexpr int kSinksAt = Config::kAlibi ? 2 : 1;
+  static constexpr int kOut = kSinksAt + (Config::kSinks ? 1 : 0);
 
   struct Stage {
     __align__(16) unsigned char keys[kKeyTile * Tile::Keys::kStride];
@@ -59,14 +60,65 @@ template <class Config, int RowWarps> struct AttentionBlock {
     }
   }
 
-  /// Writes the lane's two rows of a tile, divided by their sums; a row without keys gives zeros.
-  LLMC_MEMBER void store(float *const (&out)[2], const typename Tile::State &state, int part,
-                         int t) {
+  /// Goes through \p tiles tiles of keys from \p firstTile on, the next on its way while one is
+  /// worked on. \p slotOf as for copyTile; \p done is called after each, with its number.
+  template <class SlotOf, class Done>
+  LLMC_MEMBER void attendTiles(Stage (&stages)[Config::kStages], typename Tile::State &state,
+                               const typename Tile::Query &query, const Cache &cache, int kvHead,
+                               int firstTile, int tiles, int beyond, const int (&low)[2],
+                               const int (&high)[2], int part, int lane, SlotOf slotOf, Done done) {
+    auto copy = [&](int i) {
+      copyTile(stages[i % Config::kStages], cache, kvHead, (firstTile + i) * kKeyTile, beyond,
+               slotOf);
+    };
+    if (Config::kStages == 2 && tiles > 0)
+      copy(0);
+    copyAsyncCommit();
+    for (int i = 0; i < tiles; ++i) {
+      if constexpr (Config::kStages == 1)
+        copy(i);
+      else if (i + 1 < tiles)
+        copy(i + 1);
+      copyAsyncCommit();
+      copyAsyncWait<Config::kStages - 1>();
+      __syncthreads();
+      const Stage &stage = stages[i % Config::kStages];
+      Tile::attend(state, query, stage.keys, stage.values, (firstTile + i) * kKeyTile, low, high,
+                   part, lane);
+      // The stage is free again.
+      __syncthreads();
+      done(i);
+    }
+  }
+
+  /// The slot of a key of the sequence whose blocks \p table has.
+  LLMC_MEMBER long long slotOf(const int *table, const Cache &cache, int key) {
+    return static_cast<long long>(table[key / cache.blockTokens]) * cache.blockTokens +
+           key % cache.blockTokens;
+  }
+
+  /// What the values of a row are multiplied with at its end: 1 / sum; a row without keys gives
+  /// zeros. A sink is one more score, of a key whose value is 0.
+  LLMC_MEMBER float inverse([[maybe_unused]] const LlmrtCudaBindings &b, [[maybe_unused]] int head,
+                            [[maybe_unused]] float largest, float sum) {
+    float share = 1.0f;
+    if constexpr (Config::kSinks) {
+      const float sink = binding<const float>(b, kSinksAt)[head] * 1.44269504f;
+      const MergeFactors f = mergeFactors(sink, largest);
+      sum = fmaf(sum, f.split, f.before);
+      share = f.split;
+    }
+    return sum == 0.0f ? 0.0f : share / sum;
+  }
+
+  /// Writes the lane's two rows of a tile, those of \p heads (below 0: none).
+  LLMC_MEMBER void store(const LlmrtCudaBindings &b, float *const (&out)[2], const int (&heads)[2],
+                         const typename Tile::State &state, int part, int t) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if (out[r] == nullptr)
+      if (heads[r] < 0)
         continue;
-      const float inverse = state.sum[r] == 0.0f ? 0.0f : 1.0f / state.sum[r];
+      const float inverse = AttentionBlock::inverse(b, heads[r], state.largest[r], state.sum[r]);
 #pragma unroll
       for (int i = 0; i < Tile::kValueTiles; ++i) {
         const int column = part * Tile::kValueTiles * 8 + 8 * i + 2 * t;
@@ -154,14 +206,15 @@ template <class Config> struct PrefillAttention {
 
     typename Tile::Query query;
     float *out[2];
-    int low[2], high[2];
+    int low[2], high[2], heads[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = firstRow + rowWarp * 16 + lane / 4 + 8 * r;
       const int token = start + row / kGroup;
       const bool exists = row < count * kGroup;
-      const long long head = kvHead * kGroup + row % kGroup;
+      const int head = kvHead * kGroup + row % kGroup;
       const long long at = static_cast<long long>(token) * Config::kHeads + head;
+      heads[r] = exists ? head : -1;
       query.row[r] = exists ? binding<const float>(b, 0) + at * Config::kKeySize : nullptr;
       query.slope[r] = exists && Config::kAlibi ? binding<const float>(b, 1)[head] : 0.0f;
       out[r] = exists ? binding<float>(b, Block::kOut) + at * Config::kValueSize : nullptr;
@@ -178,37 +231,17 @@ template <class Config> struct PrefillAttention {
     const int tiles = (beyond + kKeyTile - 1) / kKeyTile - firstTile;
     const typename Block::Cache cache(step, b.scalars[0]);
     const int *table = step->blockTable + sequence * step->maxBlocks;
-    auto copy = [&](int i) {
-      Block::copyTile(shared.stages[i % Config::kStages], cache, kvHead, (firstTile + i) * kKeyTile,
-                      beyond, [&](int key) -> long long {
-                        return static_cast<long long>(table[key / cache.blockTokens]) *
-                                   cache.blockTokens +
-                               key % cache.blockTokens;
-                      });
-    };
-
     typename Tile::State state;
     state.reset();
     Merged merged;
-    if (Config::kStages == 2 && tiles > 0)
-      copy(0);
-    copyAsyncCommit();
-    for (int i = 0; i < tiles; ++i) {
-      if constexpr (Config::kStages == 1)
-        copy(i);
-      else if (i + 1 < tiles)
-        copy(i + 1);
-      copyAsyncCommit();
-      copyAsyncWait<Config::kStages - 1>();
-      __syncthreads();
-      const typename Block::Stage &stage = shared.stages[i % Config::kStages];
-      Tile::attend(state, query, stage.keys, stage.values, (firstTile + i) * kKeyTile, low, high,
-                   part, lane);
-      // The stage is free again.
-      __syncthreads();
-      if (Config::kMaxSplits > 1 && (firstTile + i + 1) % Block::kSplitTiles == 0 && i + 1 < tiles)
-        merge(shared, merged, state, warp, lane);
-    }
+    Block::attendTiles(
+        shared.stages, state, query, cache, kvHead, firstTile, tiles, beyond, low, high, part, lane,
+        [&](int key) -> long long { return Block::slotOf(table, cache, key); },
+        [&](int i) {
+          if (Config::kMaxSplits > 1 && (firstTile + i + 1) % Block::kSplitTiles == 0 &&
+              i + 1 < tiles)
+            merge(shared, merged, state, warp, lane);
+        });
     if constexpr (Config::kMaxSplits > 1) {
       merge(shared, merged, state, warp, lane);
 #pragma unroll
@@ -218,10 +251,11 @@ template <class Config> struct PrefillAttention {
         state.values[i][2] = v.z, state.values[i][3] = v.w;
       }
       state.sum[0] = merged.sum[0], state.sum[1] = merged.sum[1];
+      state.largest[0] = merged.largest[0], state.largest[1] = merged.largest[1];
     } else {
       state.finish();
     }
-    Block::store(out, state, part, lane % 4);
+    Block::store(b, out, heads, state, part, lane % 4);
   }
 
 private:
@@ -335,39 +369,19 @@ template <class Config> struct DecodeAttention {
       while (treeKeys < step->ancestorWidth && ancestors[treeKeys] >= 0)
         ++treeKeys;
     const int tree = position - treeKeys;
-    auto copy = [&](int i) {
-      Block::copyTile(shared.stages[i % Config::kStages], cache, kvHead, (firstTile + i) * kKeyTile,
-                      beyond, [&](int key) -> long long {
-                        if (treeKeys > 0 && key >= tree)
-                          return step->slots[key == position ? token : ancestors[key - tree]];
-                        return static_cast<long long>(table[key / cache.blockTokens]) *
-                                   cache.blockTokens +
-                               key % cache.blockTokens;
-                      });
-    };
-
     typename Tile::State state;
     state.reset();
-    if (Config::kStages == 2 && tiles > 0)
-      copy(0);
-    copyAsyncCommit();
-    for (int i = 0; i < tiles; ++i) {
-      if constexpr (Config::kStages == 1)
-        copy(i);
-      else if (i + 1 < tiles)
-        copy(i + 1);
-      copyAsyncCommit();
-      copyAsyncWait<Config::kStages - 1>();
-      __syncthreads();
-      const typename Block::Stage &stage = shared.stages[i % Config::kStages];
-      Tile::attend(state, query, stage.keys, stage.values, (firstTile + i) * kKeyTile, low, high,
-                   part, lane);
-      // The stage is free again.
-      __syncthreads();
-    }
+    Block::attendTiles(
+        shared.stages, state, query, cache, kvHead, firstTile, tiles, beyond, low, high, part, lane,
+        [&](int key) -> long long {
+          if (treeKeys > 0 && key >= tree)
+            return step->slots[key == position ? token : ancestors[key - tree]];
+          return Block::slotOf(table, cache, key);
+        },
+        [](int) {});
     state.finish();
     if (splits == 1) {
-      Block::store(out, state, part, lane % 4);
+      Block::store(b, out, heads, state, part, lane % 4);
       return;
     }
     save(b, state, tile, heads, split, part, lane);
@@ -423,7 +437,7 @@ private:
         sum = fmaf(from[1], f.split, sum * f.before);
         value = fmaf(from[2 + column], f.split, value * f.before);
       }
-      const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+      const float inverse = Block::inverse(b, head, largest, sum);
       binding<float>(
           b, Block::kOut)[(static_cast<long long>(token) * Config::kHeads + head) * DV + column] =
           value * inverse;

@@ -25,7 +25,7 @@ struct Case {
   int64_t heads, kvHeads, keySize, valueSize, element;
   int64_t window = 0;
   double softcap = 0;
-  bool alibi = false;
+  bool alibi = false, sinks = false;
   bool isLarge = false; ///< of the whole sweep only
 };
 
@@ -34,29 +34,30 @@ const Case cases[] = {
     {"d80_f16_window", 6, 2, 80, 80, 1, 37},
     {"d96_bf16_cap", 3, 1, 96, 96, 2, 0, 5.0},
     {"d64_f32_gqa", 9, 3, 64, 64, 0},
-    {"d64_i8_alibi", 4, 2, 64, 64, 3, 0, 0, true},
-    {"d32_f16", 4, 4, 32, 32, 1, 0, 0, false, true},
-    {"d40_f32", 4, 1, 40, 40, 0, 9, 0, false, true},
-    {"d48_bf16", 34, 2, 48, 48, 2, 0, 0, false, true}, // more rows than 16 a KV head
-    {"d64_f16", 9, 3, 64, 64, 1, 0, 0, false, true},
-    {"d64_bf16_window", 8, 2, 64, 64, 2, 100, 0, false, true},
-    {"d80_i8", 6, 2, 80, 80, 3, 0, 0, false, true},
-    {"d80_f32", 4, 4, 80, 80, 0, 0, 0, false, true},
-    {"d96_f16", 6, 2, 96, 96, 1, 0, 0, false, true},
-    {"d96_f32_alibi", 3, 1, 96, 96, 0, 33, 0, true, true},
-    {"d96_i8", 3, 1, 96, 96, 3, 0, 2.0, false, true},
-    {"d112_f16", 4, 2, 112, 112, 1, 0, 0, false, true},
-    {"d128_f16", 8, 2, 128, 128, 1, 0, 0, false, true},
-    {"d128_bf16_cap", 4, 4, 128, 128, 2, 65, 30.0, false, true},
-    {"d128_f32", 4, 1, 128, 128, 0, 0, 0, false, true},
-    {"d128_i8_window", 4, 2, 128, 128, 3, 64, 0, false, true},
-    {"d192_f16_values128", 4, 4, 192, 128, 1, 0, 0, false, true},
-    {"d256_f16", 8, 4, 256, 256, 1, 0, 50.0, false, true},
-    {"d256_bf16", 4, 1, 256, 256, 2, 128, 0, false, true},
-    {"d256_f32", 2, 1, 256, 256, 0, 0, 0, false, true},
-    {"d256_i8", 2, 1, 256, 256, 3, 0, 0, false, true},
-    {"d24_values40_f16", 7, 1, 24, 40, 1, 17, 0, false, true},
-    {"d5_values3_f32", 2, 1, 5, 3, 0, 0, 0, false, true},
+    {"d64_i8_alibi_sinks", 4, 2, 64, 64, 3, 0, 0, true, true},
+    {"d64_f16_sinks", 4, 2, 64, 64, 1, 9, 0, false, true, true},
+    {"d32_f16", 4, 4, 32, 32, 1, 0, 0, false, false, true},
+    {"d40_f32", 4, 1, 40, 40, 0, 9, 0, false, false, true},
+    {"d48_bf16", 34, 2, 48, 48, 2, 0, 0, false, false, true}, // more rows than 16 a KV head
+    {"d64_f16", 9, 3, 64, 64, 1, 0, 0, false, false, true},
+    {"d64_bf16_window", 8, 2, 64, 64, 2, 100, 0, false, false, true},
+    {"d80_i8", 6, 2, 80, 80, 3, 0, 0, false, false, true},
+    {"d80_f32", 4, 4, 80, 80, 0, 0, 0, false, false, true},
+    {"d96_f16", 6, 2, 96, 96, 1, 0, 0, false, false, true},
+    {"d96_f32_alibi", 3, 1, 96, 96, 0, 33, 0, true, false, true},
+    {"d96_i8", 3, 1, 96, 96, 3, 0, 2.0, false, false, true},
+    {"d112_f16", 4, 2, 112, 112, 1, 0, 0, false, false, true},
+    {"d128_f16", 8, 2, 128, 128, 1, 0, 0, false, false, true},
+    {"d128_bf16_cap", 4, 4, 128, 128, 2, 65, 30.0, false, false, true},
+    {"d128_f32", 4, 1, 128, 128, 0, 0, 0, false, false, true},
+    {"d128_i8_window", 4, 2, 128, 128, 3, 64, 0, false, false, true},
+    {"d192_f16_values128", 4, 4, 192, 128, 1, 0, 0, false, false, true},
+    {"d256_f16", 8, 4, 256, 256, 1, 0, 50.0, false, false, true},
+    {"d256_bf16", 4, 1, 256, 256, 2, 128, 0, false, false, true},
+    {"d256_f32", 2, 1, 256, 256, 0, 0, 0, false, false, true},
+    {"d256_i8", 2, 1, 256, 256, 3, 0, 0, false, false, true},
+    {"d24_values40_f16", 7, 1, 24, 40, 1, 17, 0, false, false, true},
+    {"d5_values3_f32", 2, 1, 5, 3, 0, 0, 0, false, false, true},
 };
 
 float rounded(float x, int64_t element) {
@@ -88,7 +89,8 @@ KernelSpec spec(const Case &c) {
            {"window", c.window},
            {"kv_element", c.element},
            {"query_tile", kQueryTile},
-           {"alibi", int64_t(c.alibi)}}};
+           {"alibi", int64_t(c.alibi)},
+           {"sinks", int64_t(c.sinks)}}};
 }
 
 EmulatedKernels &kernels() {
@@ -127,6 +129,15 @@ struct Sequences {
     return largest / 127;
   }
   float slope(int64_t head) const { return c.alibi ? 0.7f / float(head + 1) : 0.0f; }
+  float sink(int64_t head) const { return 2.0f - float(head); }
+
+  /// Makes sequence \p to that of \p from before position \p p.
+  void branch(size_t to, size_t from, int64_t p) {
+    for (std::vector<std::vector<float>> *x : {&q, &k, &v}) {
+      const int64_t width = int64_t((*x)[from].size()) / lengths[from];
+      std::copy_n((*x)[from].begin(), p * width, (*x)[to].begin());
+    }
+  }
 
 private:
   /// To what the cache can hold.
@@ -165,9 +176,12 @@ void putHead(std::vector<uint8_t> &pool, size_t at, size_t scaleAt, int64_t elem
 }
 
 /// One step over \p spans: [sequence, position] -> [heads][valueSize]. What no token up to the end
-/// of a span wrote is uninitialised: reading it is a fault.
+/// of a span wrote is uninitialised: reading it is a fault. \p isTree: all spans are one token of
+/// one sequence, that of the first; the first token is the parent of the others, whose keys lie in
+/// slots that their positions don't say.
 using Outputs = std::map<std::pair<size_t, int64_t>, std::vector<float>>;
-Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t blockTokens) {
+Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t blockTokens,
+               bool isTree = false) {
   const Case &c = s.c;
   const int64_t e = bytesOf(c.element), prefix = 32;
   const int64_t keyBytes = c.keySize * e, valueBytes = c.valueSize * e;
@@ -183,6 +197,7 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
   std::shuffle(free.begin(), free.end(), std::mt19937(4));
   DeviceArray kv(size_t(blocks * blockBytes));
   std::vector<uint8_t> pool(size_t(blocks * blockBytes));
+  std::vector<int64_t> slots; // of the first token of each span
   std::vector<int32_t> table, positions, starts = {0}, context, tileSeq, tileStart, tileCount;
   std::vector<float> q;
   StepSizes sizes;
@@ -196,8 +211,15 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
         free.pop_back();
     }
     for (int64_t p = 0; p < span.end; ++p) {
-      const int64_t block = table[i * size_t(maxBlocks) + size_t(p / blockTokens)],
-                    at = p % blockTokens;
+      if (isTree && i > 0 && p < span.begin)
+        continue;
+      // In a tree, token i of the window lies i slots after the first.
+      const int64_t place = isTree ? p + (i > 0 ? int64_t(i) - 1 : 0) : p;
+      const int64_t block = table[isTree ? size_t(place / blockTokens)
+                                         : i * size_t(maxBlocks) + size_t(p / blockTokens)],
+                    at = place % blockTokens;
+      if (p == span.begin)
+        slots.push_back(block * blockTokens + at);
       for (int64_t g = 0; g < c.kvHeads; ++g) {
         const int64_t head =
             block * blockBytes + prefix * blockTokens + g * tokenBytes * blockTokens;
@@ -217,7 +239,7 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
     }
     for (int64_t p = span.begin; p < span.end; ++p) {
       if ((p - span.begin) % kQueryTile == 0) {
-        tileSeq.push_back(int32_t(i));
+        tileSeq.push_back(isTree ? 0 : int32_t(i));
         tileStart.push_back(int32_t(positions.size()));
         tileCount.push_back(int32_t(std::min(kQueryTile, span.end - p)));
         (tileCount.back() > 1 ? sizes.longTiles : sizes.singleTiles) = true;
@@ -243,14 +265,23 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
   step.maxBlocks = maxBlocks;
   step.tileSeq = ints(tileSeqMemory), step.tileStart = ints(tileStartMemory);
   step.tileCount = ints(tileCountMemory);
+  const DeviceArray slotMemory(slots), ancestorMemory(std::vector<int32_t>{-1, -1, 0, -1, 0, -1});
+  if (isTree) {
+    step.slots = reinterpret_cast<const long long *>(slotMemory.data());
+    step.ancestors = ints(ancestorMemory);
+    step.ancestorWidth = 2;
+  }
   step.kv = kv.data(), step.blockTokens = blockTokens, step.blockBytes = blockBytes;
-  std::vector<float> slopes;
+  std::vector<float> slopes, sinks;
   for (int64_t head = 0; head < c.heads; ++head)
-    slopes.push_back(s.slope(head));
-  const DeviceArray slopeMemory(slopes), y(size_t(step.T * c.heads * c.valueSize) * 4);
+    slopes.push_back(s.slope(head)), sinks.push_back(s.sink(head));
+  const DeviceArray slopeMemory(slopes), sinkMemory(sinks),
+      y(size_t(step.T * c.heads * c.valueSize) * 4);
   std::vector<void *> bindings = {qMemory.data()};
   if (c.alibi)
     bindings.push_back(slopeMemory.data());
+  if (c.sinks)
+    bindings.push_back(sinkMemory.data());
   bindings.push_back(y.data());
   // The bucket is larger: tiles and splits that this step does not have.
   sizes.T = step.T + 3, sizes.S = step.S + 3, sizes.Q = step.Q + 3;
@@ -287,9 +318,9 @@ void expectReference(const Sequences &s, const Outputs &outputs) {
       for (int64_t i = 0; i < c.keySize; ++i)
         q[size_t(i)] =
             rounded(s.q[sequence][size_t((p * c.heads + head) * c.keySize + i)], c.element);
-      const std::vector<double> want =
-          reference::attend(q, k, v, p - lowest + 1, c.valueSize, 1 / std::sqrt(double(c.keySize)),
-                            c.softcap, s.slope(head));
+      const std::vector<double> want = reference::attend(
+          q, k, v, p - lowest + 1, c.valueSize, 1 / std::sqrt(double(c.keySize)), c.softcap,
+          s.slope(head), c.sinks ? std::optional<double>(s.sink(head)) : std::nullopt);
       for (int64_t i = 0; i < c.valueSize; ++i)
         ASSERT_NEAR(out[size_t(head * c.valueSize + i)], want[size_t(i)], tolerance)
             << "sequence " << sequence << " position " << p << " head " << head << " at " << i;
@@ -347,6 +378,23 @@ TEST_P(Attention, FullyMaskedRowsGiveZeros) {
     if (where.first != 1)
       for (float f : row)
         ASSERT_EQ(f, 0.0f) << "sequence " << where.first << " row " << where.second;
+}
+
+/// Two drafted tokens at one position: each sees the keys before the window, its ancestors and
+/// itself, as if it were the only one.
+TEST_P(Attention, ATokenOfATreeSeesItsAncestors) {
+  const Case &c = GetParam();
+  // One sequence as each branch would have it; the second differs in its last token.
+  Sequences s(c, {261, 261});
+  s.branch(1, 0, 260);
+  const Outputs want[2] = {attend(s, {{0, 259, 260}, {0, 260, 261}}, 16),
+                           attend(s, {{1, 260, 261}}, 16)};
+  const Outputs got = attend(s, {{0, 259, 260}, {0, 260, 261}, {1, 260, 261}}, 16, true);
+  if (HasFatalFailure())
+    return;
+  EXPECT_EQ(got.at({0, 259}), want[0].at({0, 259}));
+  EXPECT_EQ(got.at({0, 260}), want[0].at({0, 260}));
+  EXPECT_EQ(got.at({1, 260}), want[1].at({1, 260}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(chosenCases()),
