@@ -34,6 +34,12 @@ constexpr Kind kKinds[] = {
     {"attention", "attention", "attention.cuh", "attention", emitAttention,
      "heads kv_heads key_size value_size scale softcap window kv_element query_tile alibi sinks "
      "head_tasks"},
+    {"route", "moe", "moe.cuh", "mixtures of experts", emitRoute,
+     "experts chosen scoring normalize correction groups top_groups group_best_two scale rows"},
+    {"grouped_gemm", "moe", "moe.cuh", "mixtures of experts", emitGroupedGemm,
+     "k n x_int8 group rows bias activation glu alpha limit groups slots chosen x_stride "
+     "task_tiles" LLMC_FORMAT},
+    {"combine", "moe", "moe.cuh", "mixtures of experts", emitCombine, "d slots residual rows"},
     {"elementwise", "elementwise", "elementwise.cuh", "element-wise operations", emitElementwise,
      "op d rows scale"},
 };

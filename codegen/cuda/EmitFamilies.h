@@ -74,6 +74,19 @@ llvm::LogicalResult emitRopeAngles(KernelWriter &w);
 llvm::LogicalResult emitRopeGather(KernelWriter &w);
 llvm::LogicalResult emitRopeAppend(KernelWriter &w);
 llvm::LogicalResult emitElementwise(KernelWriter &w);
+llvm::LogicalResult emitRoute(KernelWriter &w);
+llvm::LogicalResult emitGroupedGemm(KernelWriter &w);
+llvm::LogicalResult emitCombine(KernelWriter &w);
+
+/// How SlicedGemm cuts a product up; the slices decide the bits and depend on the shape of w alone.
+struct ProductTiling {
+  int64_t tiles; ///< of 16 rows
+  int64_t slices, rowTiles, stepsAStage, stages;
+  int64_t stepBytes; ///< of one tile in shared memory
+  int64_t sharedBytes(int64_t tokenTiles) const;
+};
+/// Of a product with the constants of `gemm`; an error where it does not fit.
+llvm::LogicalResult tileProduct(const KernelWriter &w, ProductTiling &tiling);
 
 /// Shared memory that every supported GPU gives a block: 99 KiB (compute
 /// capability 8.6, 8.9, 12.0).

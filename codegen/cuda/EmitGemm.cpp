@@ -68,13 +68,40 @@ Tiling tile(int64_t k, int64_t tiles, bool glu, int64_t step, bool f32) {
 
 } // namespace
 
+int64_t ProductTiling::sharedBytes(int64_t tokenTiles) const {
+  return ::sharedBytes({slices, rowTiles, stepsAStage, stages, 0, 0, 1, 0}, stepBytes, tokenTiles);
+}
+
+/// Of a weight in groups of columns.
+static llvm::LogicalResult checkGroup(const KernelWriter &w) {
+  const int64_t group = w.get("w_group");
+  if (w.get("w_packing") == 2 && group != 16 && group % kStepColumns != 0)
+    return w.unsupported("groups of " + Twine(group) +
+                         " columns; supported: 16 and multiples of 32");
+  return llvm::success();
+}
+
+llvm::LogicalResult cuda::tileProduct(const KernelWriter &w, ProductTiling &tiling) {
+  if (failed(checkGroup(w)))
+    return llvm::failure();
+  const bool glu = w.get("glu");
+  const int64_t n = w.get("n"), step = stepBytes(w);
+  const int64_t tiles = ((glu ? n / 2 : n) + 15) / 16 * (glu ? 2 : 1);
+  const bool f32 = w.get("w_packing") != 2 && w.get("w_element") == kF32;
+  const Tiling t = tile(w.get("k"), tiles, glu, step, f32);
+  tiling = {tiles, t.slices, t.rowTiles, t.stepsAStage, t.stages, step};
+  if (tiling.sharedBytes(4) + 256 > kMaxSharedBytes)
+    return w.unsupported("its tiles take " + Twine(tiling.sharedBytes(4)) +
+                         " bytes of shared memory, a block has " + Twine(kMaxSharedBytes));
+  return llvm::success();
+}
+
 llvm::LogicalResult cuda::emitGemm(KernelWriter &w) {
   const int64_t k = w.get("k"), n = w.get("n"), group = w.get("w_group");
   const bool glu = w.get("glu"), bias = w.get("bias"), residual = w.get("residual");
   const bool integer = w.get("w_packing") == 2;
-  if (integer && group != 16 && group % kStepColumns != 0)
-    return w.unsupported("groups of " + Twine(group) +
-                         " columns; supported: 16 and multiples of 32");
+  if (failed(checkGroup(w)))
+    return llvm::failure();
   const int64_t outputs = glu ? n / 2 : n;
   const int64_t tiles = (outputs + 15) / 16 * (glu ? 2 : 1);
   const int64_t step = stepBytes(w);

@@ -12,9 +12,9 @@ template <> struct TokenFragment<Compute::F32> {
   unsigned high[4][2], low[4][2];
 };
 
-/// Rows of f32[M, K].
-template <class F, int K> struct FloatRows {
-  static constexpr long long kRowBytes = 4ll * K;
+/// Rows of f32[M, K], \p Stride values from one to the next.
+template <class F, int K, int Stride = K> struct FloatRows {
+  static constexpr long long kRowBytes = 4ll * Stride;
 
   /// The 8 values of a lane's columns of \p step; zeros beyond K and where \p keep is false.
   LLMC_MEMBER void load(float (&v)[8], const unsigned char *row, int step, int t, bool keep) {
@@ -23,12 +23,12 @@ template <class F, int K> struct FloatRows {
 #pragma unroll
     for (int i = 0; i < C::kRuns; ++i) {
       const int column = C::column(t, i);
-      if constexpr (C::kRun == 4 && K % 4 == 0) {
+      if constexpr (C::kRun == 4 && K % 4 == 0 && Stride % 4 == 0) {
         const bool exists = keep && step * kStepColumns + column < K;
         const float4 run = exists ? *reinterpret_cast<const float4 *>(x + column)
                                   : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         v[4 * i] = run.x, v[4 * i + 1] = run.y, v[4 * i + 2] = run.z, v[4 * i + 3] = run.w;
-      } else if constexpr (C::kRun == 2 && K % 2 == 0) {
+      } else if constexpr (C::kRun == 2 && K % 2 == 0 && Stride % 2 == 0) {
         const bool exists = keep && step * kStepColumns + column < K;
         const float2 run =
             exists ? *reinterpret_cast<const float2 *>(x + column) : make_float2(0.0f, 0.0f);

@@ -80,9 +80,32 @@ template <class Config, int kTokenTiles> struct SlicedGemm {
       return;
     const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
     const int firstTile = blockIdx.x * kRowTiles;
+    const unsigned char *x[kTokenTiles];
+    bool keep[kTokenTiles];
+#pragma unroll
+    for (int j = 0; j < kTokenTiles; ++j) {
+      const long long token = firstToken + 8 * j + lane / 4;
+      keep[j] = token < rows;
+      x[j] = binding<const unsigned char>(b, 0) +
+             (keep[j] ? token : 0) * Config::Activations::kRowBytes;
+    }
+    multiplyTiles(shared, binding<const unsigned char>(b, 1) + firstTile * Weight::tileBytes(K), x,
+                  keep, firstTile, slice, lane,
+                  [&](int tile, int tokens, const float (&first)[4], const float (&second)[4]) {
+                    Product::store(b, first, second, tile, firstToken + 8 * tokens, rows, lane);
+                  });
+  }
 
+  /// The block's tiles, from \p w on, times the rows \p x of the lane's tokens (g of each 8) where
+  /// \p keep says that there is one. \p store gets each tile of 16 outputs for 8 tokens, by the
+  /// number of the tile of outputs; with kGlu gate and up.
+  template <class Store>
+  LLMC_MEMBER void multiplyTiles(Shared &shared, const unsigned char *w,
+                                 const unsigned char *(&x)[kTokenTiles],
+                                 const bool (&keep)[kTokenTiles], int firstTile, int slice,
+                                 int lane, Store store) {
     float sums[kRowTiles][kTokenTiles][4] = {};
-    multiplySlice(sums, shared.ring[slice], b, firstTile, firstToken, rows, slice, lane);
+    multiplySlice(sums, shared.ring[slice], w, x, keep, firstTile, slice, lane);
 
     // Every warp is done with the ring before the partial sums take its place.
     copyAsyncWait<0>();
@@ -101,8 +124,7 @@ template <class Config, int kTokenTiles> struct SlicedGemm {
       addSlices(first, shared, tile, tokens, lane);
       if constexpr (Config::kGlu)
         addSlices(second, shared, tile + 1, tokens, lane);
-      Product::store(b, first, second, (firstTile + tile) / kStride, firstToken + 8 * tokens, rows,
-                     lane);
+      store((firstTile + tile) / kStride, tokens, first, second);
     }
   }
 
@@ -122,13 +144,13 @@ private:
 
   LLMC_MEMBER void multiplySlice(float (&sums)[kRowTiles][kTokenTiles][4],
                                  unsigned char (&ring)[kStages][kStageBytes],
-                                 const LlmrtCudaBindings &b, int firstTile, long long firstToken,
-                                 long long rows, int slice, int lane) {
-    const int g = lane / 4, t = lane % 4;
+                                 const unsigned char *w, const unsigned char *(&x)[kTokenTiles],
+                                 const bool (&keep)[kTokenTiles], int firstTile, int slice,
+                                 int lane) {
+    const int t = lane % 4;
     const int begin = slice * kSliceSteps, end = min(kSteps, begin + kSliceSteps);
     constexpr int U = Config::kStepsAStage;
     const int stages = (end - begin + U - 1) / U;
-    const unsigned char *w = binding<const unsigned char>(b, 1) + firstTile * Weight::tileBytes(K);
 
     // Stage s of this warp: U steps of kRowTiles tiles, 16 bytes a lane at a time.
     auto copyStage = [&](int s) {
@@ -146,15 +168,6 @@ private:
       }
     };
 
-    const unsigned char *x[kTokenTiles];
-    bool keep[kTokenTiles];
-#pragma unroll
-    for (int j = 0; j < kTokenTiles; ++j) {
-      const long long token = firstToken + 8 * j + g;
-      keep[j] = token < rows;
-      x[j] = binding<const unsigned char>(b, 0) +
-             (keep[j] ? token : 0) * Config::Activations::kRowBytes;
-    }
     float values[kTokenTiles][8];
 #pragma unroll
     for (int j = 0; j < kTokenTiles; ++j)
