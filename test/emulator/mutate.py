@@ -77,7 +77,8 @@ def changes(line, following):
             for kept in match.groups():
                 yield line[:match.start()] + kept + line[match.end():]
     match = re.match(r"^(.*?[=(,] ?|\s*)([^=(,?]*[^=(,?]) \? (.*)$", line)
-    if match and "constexpr" not in line:
+    # Constants of a Config choose a text, they guard nothing.
+    if match and "constexpr" not in line and not re.search(r"Config::kM?\w*(Splits|Slices) > 1 \?|F::kMinBytes > 0 \?", line):
         head, condition, rest = match.groups()
         for begin, end, _ in clauses(condition):
             if is_check(condition[begin:end]):
