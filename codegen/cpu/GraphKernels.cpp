@@ -310,16 +310,24 @@ bool CallBuilder::buildComposite(Operation *op) {
         make("group_query_attention", typeOf(o.getQuery()),
              {bits(o.getScale()), bits(o.getSoftcap()), int64_t(o.getNumHeads()),
               int64_t(o.getKvNumHeads()), int64_t(o.getLocalWindowSize()), o.getDoRotary(),
-              o.getRotaryInterleaved(), o.getSmoothSoftmax(), o.getPresentKey() != nullptr});
+              o.getRotaryInterleaved(), o.getSmoothSoftmax(), o.getPresentKey() != nullptr, 0, 0,
+              0});
         operands({o.getQuery(), o.getKey(), o.getValue(), o.getPastKey(), o.getPastValue(),
                   o.getSeqlensK(), o.getTotalSequenceLength(), o.getCosCache(), o.getSinCache(),
-                  o.getPositionIds(), o.getAttentionBias(), o.getHeadSink()});
+                  o.getPositionIds(), o.getAttentionBias(), o.getHeadSink(), Value(), Value(),
+                  Value(), Value()});
         return true;
       })
       .Case([&](DequantizeOp o) {
         make("dequantize", typeOf(o.getX()) | typeOf(o.getY()) << 8,
              {int64_t(o.getAxis()), int64_t(o.getBlockSize())});
         operands({o.getX(), o.getScale(), o.getZeroPoint()});
+        return true;
+      })
+      .Case([&](DequantizeNBitsOp o) {
+        make("dequantize_nbits", typeOf(o.getY()),
+             {int64_t(o.getBits()), int64_t(o.getBlockSize())});
+        operands({o.getX(), o.getScales(), o.getZeroPoints()});
         return true;
       })
       .Case([&](MatMulNBitsOp o) {

@@ -1,5 +1,5 @@
 //===- Quantize.cpp - floats to integers and 8-bit floats ------------------------===//
-#include "codegen/cpu/graph/SmallFloat.h"
+#include "codegen/cpu/graph/Real.h"
 
 namespace llmc::graphcode {
 GRAPH_INLINE int64_t codeRange(int64_t type, int64_t &low) {
@@ -95,5 +95,30 @@ LLMC_GRAPH_KERNEL(quantize) {
     else
       data<uint8_t>(out[0])[i] = uint8_t(code);
   }
+  return 0;
+}
+
+/// codes ui8 [N, bytes], low bits first, scales [N, blocks], zero points packed like the codes or
+/// null; attrs: bits, values a block; type: that of the scales
+LLMC_GRAPH_KERNEL(dequantize_nbits) {
+  Value *x = in[0], *scales = in[1], *zeros = in[2];
+  int64_t bits = attrs[0], block = attrs[1], perByte = 8 / bits;
+  if (x->rank != 2)
+    return fail(g, LLMRT_GRAPH_RANK, x->rank, 2);
+  int64_t rows = x->dims[0], columns = x->dims[1] * perByte, blocks = (columns + block - 1) / block;
+  int64_t zeroBytes = (blocks * bits + 7) / 8, mask = (int64_t(1) << bits) - 1;
+  if (scales->count != rows * blocks || (zeros && zeros->count != rows * zeroBytes))
+    return fail(g, LLMRT_GRAPH_SHAPE, scales->count, rows * blocks);
+  int64_t dims[2] = {rows, columns};
+  GRAPH_TRY(newTensor(g, type, 2, dims, out[0]));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) {
+      int64_t b = c / block, at = r * columns + c;
+      int64_t code = data<uint8_t>(x)[at / perByte] >> (at % perByte * bits) & mask;
+      int64_t zero = int64_t(1) << (bits - 1);
+      if (zeros)
+        zero = data<uint8_t>(zeros)[r * zeroBytes + b / perByte] >> (b % perByte * bits) & mask;
+      storeReal(out[0], at, double(code - zero) * realAt(scales, r * blocks + b));
+    }
   return 0;
 }

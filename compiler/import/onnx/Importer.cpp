@@ -181,7 +181,7 @@ LogicalResult Importer::importOperator(Node &node) {
                        "' is not known and the model has no function of this name; supported are "
                        "'ai.onnx' (opset 1 to " +
                        Twine(OperatorTable::newestOpset) +
-                       "), 'com.microsoft' and local functions");
+                       "), 'com.microsoft', some of 'ai.onnx.ml' and local functions");
     StringRef like = table.nearest(view.domain, view.opType);
     return node.fail("unsupported operator in opset " + Twine(node.version) +
                      (like.empty() ? Twine() : "; did you mean '" + like + "'?") +

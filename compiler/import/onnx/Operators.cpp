@@ -58,6 +58,8 @@ const OperatorTable &OperatorTable::get() {
     addLossOps(all);
     addWindowOps(all);
     addLinearAttentionOps(all);
+    addFeatureOps(all);
+    addMixtureOps(all);
     return all;
   }();
   return table;

@@ -68,6 +68,8 @@ void addRecurrentOps(OperatorTable &table);
 void addLossOps(OperatorTable &table);
 void addWindowOps(OperatorTable &table);
 void addLinearAttentionOps(OperatorTable &table);
+void addFeatureOps(OperatorTable &table);
+void addMixtureOps(OperatorTable &table);
 
 } // namespace llmc::onnx
 
