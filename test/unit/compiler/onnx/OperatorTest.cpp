@@ -321,7 +321,7 @@ TEST(OnnxOperators, groupQueryAttentionOfPackedQkv) {
   EXPECT_ERROR(ImportRun(model({"b"}, {intAttr("local_window_size", 0)})),
                "local_window_size is 0");
   EXPECT_ERROR(ImportRun(model({"b"}, {stringAttr("k_quant_type", "PER_TENSOR")})),
-               "k_quant_type PER_TENSOR is not supported");
+               "k_quant_type, v_quant_type, k_scale and v_scale have to be given together");
   EXPECT_ERROR(ImportRun(model({"b"}, {intAttr("new_attribute", 1)})),
                "attribute 'new_attribute' is not known");
   EXPECT_HAS(ImportRun(model({"b"}, {intAttr("local_window_size", 8), floatAttr("softcap", 5)})),
