@@ -88,8 +88,8 @@ def Graph_GroupQueryAttentionOp
     query is [batch, sequence, heads * size], key and value [batch, sequence, kv heads * size]; with key and value
     missing, query holds all three one after the other. past_* are [batch, kv heads, past, size] or a shared buffer,
     seqlens_k [batch] is the length of each sequence with the new tokens, minus 1, and total_sequence_length the
-    largest length. Always causal. `local_window_size` w >= 0 lets a query see itself and the w keys to its left
-    (w + 1 keys); -1 means all. cos_cache, sin_cache [positions, rotated / 2] are applied to query and key if
+    largest length. Always causal. `local_window_size` w > 0 lets a query see w keys, its own
+    and those to its left, as ONNX Runtime from 1.23 on has it; -1 means all. cos_cache, sin_cache [positions, rotated / 2] are applied to query and key if
     `do_rotary`, at position_ids if given, else at each token's place in its sequence. `softcap` and `scale` as in
     graph.attention (scale 0: 1 / sqrt(size)). `attention_bias` is added to the scores; `head_sink` [heads] joins
     each row's softmax as one more score; `smooth_softmax` as a score of 0.

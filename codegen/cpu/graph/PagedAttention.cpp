@@ -76,7 +76,7 @@ static int32_t pagedAttention(Graph *g, Value *const *in, Value **out, const int
     for (int64_t t = begin; t < end; ++t)
       for (int64_t h = 0; h < heads; ++h) {
         int64_t place = past + t - begin, seen = attrs[7] ? place + 1 : length;
-        int64_t first = window >= 0 && place > window ? place - window : 0;
+        int64_t first = window > 0 && place >= window ? place - window + 1 : 0;
         int64_t stride = in[1] ? width : packed;
         GRAPH_TRY(rotateHead(g, cosines, sines, place, attrs[6], size, head,
                              [&](int64_t d) { return realAt(in[0], t * stride + h * size + d); }));

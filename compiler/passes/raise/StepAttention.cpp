@@ -246,10 +246,10 @@ Lifted Step::liftGroupQueryAttention(GroupQueryAttentionOp op) {
   double scale = op.getScale().convertToFloat();
   if (scale == 0)
     scale = 1.0 / std::sqrt(static_cast<double>(pq->size));
-  // A query sees itself and local_window_size keys to its left.
+  // The query's own key counts, as in Hugging Face's models: ONNX Runtime before 1.23 saw one more.
   MaskMeaning mask;
-  if (static_cast<int64_t>(op.getLocalWindowSize()) >= 0)
-    mask.window = static_cast<int64_t>(op.getLocalWindowSize()) + 1;
+  if (static_cast<int64_t>(op.getLocalWindowSize()) > 0)
+    mask.window = static_cast<int64_t>(op.getLocalWindowSize());
   Value rows = attend(op, *pq, *pk, *pv, scale, op.getSoftcap().convertToFloat(), mask, problem,
                       op.getHeadSink());
   if (!rows)

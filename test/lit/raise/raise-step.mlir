@@ -67,7 +67,7 @@ module attributes {graph.model = {max_context = 128 : i64}} {
 
 // -----
 
-// GroupQueryAttention with packed Q, K, V: columns, a rotary table, a window of local_window_size + 1 keys, a soft
+// GroupQueryAttention with packed Q, K, V: columns, a rotary table, a window of local_window_size keys, a soft
 // cap, quantized weights; the rotary table bounds the context.
 // CHECK: llm.model = {{.*}}max_context = 32 : i64{{.*}}sliding_window = 8 : i64
 // CHECK: %[[W:.*]] = llm.weight "wqkv" from [#llm.source<0, 512, 256>, #llm.source<0, 768, 64>] as nbits block 32 scales f32 {bits = 4 : i64} : tensor<16x32xf32>
@@ -100,7 +100,7 @@ module {
     %shape = graph.shape %am : (tensor<?x?xi64>) -> tensor<2xi64>
     %t = graph.gather %shape, %one : (tensor<2xi64>, tensor<i64>) -> tensor<i64>
     %total = graph.cast %t : (tensor<i64>) -> tensor<i32>
-    %y, %k, %v = graph.group_query_attention %qkv past %pk, %pv lengths %lengths, %total cos %cos sin %sin {do_rotary, kv_num_heads = 1 : i64, num_heads = 2 : i64, local_window_size = 7 : i64, softcap = 20.0 : f32, resultSegmentSizes = array<i32: 1, 1, 1>} : (tensor<?x?x16xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>, tensor<?xi32>, tensor<i32>, tensor<32x2xf32>, tensor<32x2xf32>) -> (tensor<?x?x8xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>)
+    %y, %k, %v = graph.group_query_attention %qkv past %pk, %pv lengths %lengths, %total cos %cos sin %sin {do_rotary, kv_num_heads = 1 : i64, num_heads = 2 : i64, local_window_size = 8 : i64, softcap = 20.0 : f32, resultSegmentSizes = array<i32: 1, 1, 1>} : (tensor<?x?x16xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>, tensor<?xi32>, tensor<i32>, tensor<32x2xf32>, tensor<32x2xf32>) -> (tensor<?x?x8xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>)
     return %y, %k, %v : tensor<?x?x8xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>
   }
 }
