@@ -7,6 +7,10 @@ static thread_local int64_t allocations = 0;
 
 int64_t llmc::tools::allocationsOfThisThread() { return allocations; }
 
+// A sanitizer has an operator new of its own, which finds what it is there to find.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer) &&                       \
+    !__has_feature(memory_sanitizer)
+
 // The forms for arrays, for nothrow and their counterparts call these. Aligned ones have to be
 // replaced with their own delete.
 static void *allocate(void *(*get)(size_t, size_t), size_t alignment, size_t size) {
@@ -32,3 +36,5 @@ void operator delete(void *p) noexcept { std::free(p); }
 void operator delete(void *p, size_t) noexcept { std::free(p); }
 void operator delete(void *p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void *p, size_t, std::align_val_t) noexcept { std::free(p); }
+
+#endif

@@ -11,7 +11,7 @@
 
 namespace llmc::tools {
 
-/// Calls of operator new by this thread since it began.
+/// Calls of operator new by this thread since it began; 0 in a build with a sanitizer.
 int64_t allocationsOfThisThread();
 
 } // namespace llmc::tools
