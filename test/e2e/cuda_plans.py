@@ -9,10 +9,9 @@ from conftest import BIN, llmc
 ARCHS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
 
 
-def most_registers(threads):
-    """The ceiling: a multiprocessor has 65,536 registers, for two blocks of 128 threads or one of up to 1024."""
-    return min(255, 65536 // max(threads, 256))
-
+# A multiprocessor has 65,536: two blocks of 128 threads (attention, narrow products), one of 256 (wide products). The
+# compiler itself refuses what two such blocks have no room for; our kernels keep clear of that.
+MOST_REGISTERS = 232
 
 # Compiled kernels are kept between runs, by content.
 CACHE = {"LLMC_CACHE_DIR": str(BIN.parent / "cuda-test-cache")}
@@ -27,7 +26,7 @@ def need_nvrtc(tiny, folder):
     assert result.returncode == 0, result.stderr
 
 
-def check_kernels(model, folder, archs, *flags):
+def check_kernels(model, folder, archs, *flags, most=MOST_REGISTERS):
     """Compiles all kernels of a model; nothing spills, nothing uses local memory."""
     llmc("compile", model, "-q", "--target", "cuda:" + ",".join(archs), "--emit", f"cuda={folder}", *flags, env=CACHE,
          timeout=1200)
@@ -37,7 +36,7 @@ def check_kernels(model, folder, archs, *flags):
     for kernel in kernels:
         assert sorted(kernel["targets"]) == sorted(archs), kernel["entry"]
         for arch, used in kernel["targets"].items():
-            if used["spill_bytes"] or used["stack_bytes"] or not 0 < used["registers"] <= most_registers(kernel["block"]) \
+            if used["spill_bytes"] or used["stack_bytes"] or not 0 < used["registers"] <= most \
                     or used["blocks_per_sm"] < 1:
                 bad.append((kernel["entry"], arch, used))
     assert not bad, bad
