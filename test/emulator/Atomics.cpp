@@ -40,7 +40,10 @@ float simt_atomic_add_f32(float *p, float v, Where where) {
   }));
 }
 
-void simt_fence(Where) { currentBlock->checker.fenced = true; }
+void simt_fence(Where) {
+  if (currentBlock->checker.on)
+    currentBlock->checker.fence(currentThread()->linear);
+}
 
 void simt_check(const void *address, int bytes, int write, Where where) {
   checkAccess(address, bytes, write ? Mode::Write : Mode::Read, where, bytes);

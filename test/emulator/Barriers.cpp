@@ -7,12 +7,10 @@ namespace {
 void complete(Block &b, int id) {
   Barrier &barrier = b.barriers[id];
   if (b.checker.on) {
-    if (barrier.expected == b.threadCount) {
+    if (barrier.waiting.size() == b.threadCount)
       b.checker.barrierOfAll();
-    } else {
-      std::vector<unsigned> participants = std::move(barrier.arrivedThreads);
-      b.checker.join(participants);
-    }
+    else
+      b.checker.join(barrier.waiting, std::move(barrier.arrivals));
   }
   barrier.doneCount = barrier.count;
   barrier.doneAny = barrier.any;
@@ -20,14 +18,16 @@ void complete(Block &b, int id) {
   barrier.count = barrier.any = 0;
   barrier.all = 1;
   barrier.arrived = 0;
-  barrier.arrivedThreads.clear();
+  barrier.waiting.clear();
+  barrier.arrivals = {};
   for (Thread &t : b.threads)
     if (t.state == State::AtBarrier && t.barrier == id)
       wake(t);
 }
 
-/// One arrival; returns whether the barrier completed by it.
-bool arrive(int id, unsigned expected, Where where) {
+/// One arrival; returns whether the barrier completed by it. What a thread does after it arrived
+/// without \p waits is ordered neither before nor after those that wait.
+bool arrive(int id, unsigned expected, bool waits, Where where) {
   Thread &t = *currentThread();
   Block &b = *currentBlock;
   if (id < 0 || id > 15)
@@ -37,7 +37,8 @@ bool arrive(int id, unsigned expected, Where where) {
     fail("bad barrier", describe(t) + ": a barrier of " + std::to_string(expected) +
                             " threads at " + Site(where).text() + "; it counts whole warps");
   Barrier &barrier = b.barriers[id];
-  const bool whole = expected == b.threadCount;
+  // __syncthreads is one place for all; those who meet at a named barrier come from anywhere.
+  const bool whole = id == 0;
   if (!barrier.arrived) {
     barrier.at = where;
     barrier.expected = expected;
@@ -49,7 +50,10 @@ bool arrive(int id, unsigned expected, Where where) {
     fail("barrier divergence", describe(t) + " waits at " + Site(where).text() + ", but " +
                                    std::to_string(b.threadCount - b.alive) +
                                    " threads of the block have exited");
-  barrier.arrivedThreads.push_back(t.linear);
+  if (waits)
+    barrier.waiting.push_back(t.linear);
+  else if (b.checker.on)
+    b.checker.tell(t.linear, barrier.arrivals);
   if (++barrier.arrived < expected)
     return false;
   complete(b, id);
@@ -58,7 +62,7 @@ bool arrive(int id, unsigned expected, Where where) {
 
 void synchronise(int id, unsigned expected, Where where) {
   Thread &t = *currentThread();
-  if (arrive(id, expected, where))
+  if (arrive(id, expected, true, where))
     return;
   t.barrier = id;
   block(t, State::AtBarrier, where);
@@ -85,4 +89,6 @@ void simt_barrier_sync(int id, int threads, Where where) {
   synchronise(id, unsigned(threads), where);
 }
 
-void simt_barrier_arrive(int id, int threads, Where where) { arrive(id, unsigned(threads), where); }
+void simt_barrier_arrive(int id, int threads, Where where) {
+  arrive(id, unsigned(threads), false, where);
+}

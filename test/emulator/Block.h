@@ -48,8 +48,9 @@ struct Warp {
 struct Barrier {
   unsigned arrived = 0, expected = 0;
   Where at;
-  std::vector<unsigned> arrivedThreads;
-  int count = 0, any = 0, all = 1;             ///< of the predicates so far
+  std::vector<unsigned> waiting;
+  Knowledge arrivals;              ///< what those that arrived without waiting knew then
+  int count = 0, any = 0, all = 1; ///< of the predicates so far
   int doneCount = 0, doneAny = 0, doneAll = 0; ///< of the last completed one
 };
 

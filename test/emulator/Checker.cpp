@@ -8,16 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
-#include <map>
 
 namespace simt {
 namespace {
-
-/// Which runs made an atomic at an address after a __threadfence, in this launch.
-std::map<const void *, std::pair<uint64_t, std::set<uint64_t>>> &releases() {
-  static std::map<const void *, std::pair<uint64_t, std::set<uint64_t>>> r;
-  return r;
-}
 
 const char *baseName(const char *path) {
   const char *slash = std::strrchr(path, '/');
@@ -54,8 +47,15 @@ std::string symbolize(const void *pc) {
 }
 
 bool orderedBefore(const Access &a, const Thread &t, const BlockChecker &c, bool shared) {
-  if (a.run != c.run)
-    return shared || a.run < c.firstRunOfLaunch || c.acquired.contains(a.run);
+  if (a.run != c.run) {
+    if (shared || a.run < c.firstRunOfLaunch)
+      return true;
+    const OtherRuns &seen = c.visibility[t.linear].seen;
+    if (!seen)
+      return false;
+    auto known = seen->find(a.run);
+    return known != seen->end() && known->second.covers(a.epoch, a.clock, a.thread);
+  }
   if (a.epoch < c.epoch || a.thread == t.linear)
     return true;
   return c.knownEpoch[t.linear] == c.epoch &&
@@ -85,7 +85,7 @@ void touch(Cell &cell, Thread &t, BlockChecker &c, Mode mode, Site site, bool sh
   bool severalReaders = cell.readers >= 0 && r.run == c.run;
   if (mode != Mode::Read && r.run != 0) {
     if (!shared && cell.readByOtherRuns && r.run >= c.firstRunOfLaunch &&
-        !c.acquired.contains(r.run))
+        (r.run == c.run || !orderedBefore(r, t, c, shared)))
       race(space, describeWhat(), now, "read (by several blocks)", r, site, c);
     if (severalReaders) {
       for (const Access &one : c.readers[size_t(cell.readers)])
@@ -212,26 +212,9 @@ void BlockChecker::start(const Block &block, uint64_t thisRun, uint64_t firstRun
   known.resize(size_t(block.threadCount) * block.threadCount);
   knownEpoch.assign(block.threadCount, 0);
   readers.clear();
-  acquired.clear();
-  fenced = false;
+  visibility.assign(block.threadCount, {});
   sharedState.assign(block.sharedBytes, Uninitialised);
   staticState.assign(block.staticHigh - block.staticLow, Uninitialised);
-}
-
-void BlockChecker::join(const std::vector<unsigned> &threads) {
-  size_t n = clocks.size();
-  joined_.assign(n, 0);
-  for (unsigned t : threads) {
-    if (knownEpoch[t] == epoch)
-      for (size_t i = 0; i < n; ++i)
-        joined_[i] = std::max(joined_[i], known[t * n + i]);
-    joined_[t] = std::max(joined_[t], clocks[t]);
-  }
-  for (unsigned t : threads) {
-    std::copy(joined_.begin(), joined_.end(), known.begin() + ptrdiff_t(t * n));
-    knownEpoch[t] = epoch;
-    ++clocks[t];
-  }
 }
 
 void checkAccess(const void *address, int bytes, Mode mode, Site site, int alignment) {
@@ -302,20 +285,6 @@ void setSharedState(const void *address, int bytes, ByteState state) {
   bool isStatic = p >= b.staticLow && p < b.staticHigh;
   std::vector<uint8_t> &s = isStatic ? b.checker.staticState : b.checker.sharedState;
   std::fill_n(s.begin() + ptrdiff_t(p - (isStatic ? b.staticLow : shared)), bytes, uint8_t(state));
-}
-
-void noteAtomic(const void *address) {
-  BlockChecker &c = currentBlock->checker;
-  if (!c.on)
-    return;
-  auto &[launch, runs] = releases()[address];
-  if (launch != c.firstRunOfLaunch) {
-    launch = c.firstRunOfLaunch;
-    runs.clear();
-  }
-  c.acquired.insert(runs.begin(), runs.end());
-  if (c.fenced)
-    runs.insert(c.run);
 }
 
 } // namespace simt

@@ -5,19 +5,22 @@
 // everything before it: it starts a new epoch, and vectors count from it, so its cost does not grow
 // with the square of the threads. Shuffles and matrix operations order no memory, as on a GPU.
 //
-// Between blocks of a launch nothing is ordered, but by an atomic that follows a __threadfence.
+// Between blocks of a launch nothing is ordered, but by fences and atomics as PTX's memory model
+// has it (Visibility.h): what a thread knew of at a __threadfence is published by the atomics that
+// this thread makes after it, and is known to a thread that fences after its atomic at that
+// address. The others of either block learn it, or are learned of, by barriers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMC_TEST_EMULATOR_CHECKER_H
 #define LLMC_TEST_EMULATOR_CHECKER_H
 
 #include "test/emulator/Abi.h"
+#include "test/emulator/Visibility.h"
 
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -111,25 +114,27 @@ struct BlockChecker {
   std::vector<uint32_t> known;      ///< [threads, threads], of this epoch
   std::vector<uint32_t> knownEpoch; ///< [threads]: rows of other epochs are zero
   std::vector<std::vector<Access>> readers;
-  std::set<uint64_t> acquired; ///< runs whose writes an atomic made visible
-  bool fenced = false;
+  std::vector<ThreadVisibility> visibility; ///< [threads]
   Shadow sharedShadow, staticShadow;
   std::vector<uint8_t> sharedState, staticState;
 
   void start(const Block &block, uint64_t run, uint64_t firstRun);
-  void barrierOfAll() { ++epoch; }
-  /// Orders everything that \p threads did before after them all.
-  void join(const std::vector<unsigned> &threads);
-
-private:
-  std::vector<uint32_t> joined_;
+  void barrierOfAll();
+  /// Orders everything that \p threads did, and knew, before them all; and \p more.
+  void join(const std::vector<unsigned> &threads, Knowledge more = {});
+  /// Adds what \p thread knows to \p knowledge; what it does from now on is news.
+  void tell(unsigned thread, Knowledge &knowledge);
+  /// From now on \p thread knows this.
+  void learn(unsigned thread, const Knowledge &knowledge);
+  /// __threadfence by \p thread.
+  void fence(unsigned thread);
 };
 
 /// Every access of a kernel comes here: bounds and alignment always, the rest in checked objects.
 void checkAccess(const void *address, int bytes, Mode mode, Site site, int alignment);
 /// Shared memory only: the state of bytes that an asynchronous copy writes.
 void setSharedState(const void *address, int bytes, ByteState state);
-/// Before the atomic at \p address itself.
+/// Before the atomic at \p address itself: publishes and takes up.
 void noteAtomic(const void *address);
 
 } // namespace simt

@@ -308,7 +308,7 @@ template <class Config> struct DecodeAttention {
 
   struct Shared {
     typename Block::Stage stages[Config::kStages];
-    unsigned arrived;
+    bool isLast;
   };
 
   /// Workspace: counters [Q][kKvHeads][kRowBlocks] padded to kCounters, then for each query tile
@@ -385,19 +385,22 @@ template <class Config> struct DecodeAttention {
       return;
     }
     save(b, state, tile, heads, split, part, lane);
-    // The last of the splits to get here sees what all have saved.
-    __threadfence();
+    // The last of the splits to get here sees what all have saved: the fences of one thread stand
+    // for what the barriers before and after them order.
     __syncthreads();
-    unsigned *counter = static_cast<unsigned *>(b.scratch) +
-                        (tile * Config::kKvHeads + kvHead) * kRowBlocks + rowBlock;
-    if (threadIdx.x == 0)
-      shared.arrived = atomicAdd(counter, 1u);
+    if (threadIdx.x == 0) {
+      unsigned *counter = static_cast<unsigned *>(b.scratch) +
+                          (tile * Config::kKvHeads + kvHead) * kRowBlocks + rowBlock;
+      __threadfence();
+      const unsigned before = atomicAdd(counter, 1u);
+      __threadfence();
+      shared.isLast = before + 1 == static_cast<unsigned>(splits);
+      if (shared.isLast)
+        *counter = 0; // for the next launch
+    }
     __syncthreads();
-    if (shared.arrived + 1 != static_cast<unsigned>(splits))
+    if (!shared.isLast)
       return;
-    __threadfence();
-    if (threadIdx.x == 0)
-      *counter = 0; // for the next launch
     addSplits(b, tile, token, kvHead, rowBlock, splits);
   }
 

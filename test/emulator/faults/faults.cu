@@ -213,8 +213,36 @@ extern "C" __global__ void bad_block_reads_what_another_wrote(float *p, int n) {
     p[threadIdx.x] = p[64 + threadIdx.x];
 }
 
-// The last block to arrive adds up what all have written. p[127] starts at zero bits.
+// The last block to arrive adds up what all have written. p[127] starts at zero bits. PTX's pattern:
+// a barrier, then fence, atomic, fence by one thread, then a barrier.
 extern "C" __global__ void good_last_block_reduces(float *p, int n) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x < 48)
+    p[48 * blockIdx.x + threadIdx.x] = 1.f;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    ticket = atomicAdd((unsigned *)p + 127, 1u);
+    __threadfence();
+  }
+  __syncthreads();
+  if (ticket == gridDim.x - 1 && threadIdx.x < 16)
+    p[96 + threadIdx.x] = p[threadIdx.x] + p[48 + threadIdx.x];
+}
+
+extern "C" __global__ void bad_last_block_without_fence(float *p, int n) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x == 0) {
+    p[blockIdx.x] = 1.f;
+    ticket = atomicAdd((unsigned *)p + 127, 1u);
+    __threadfence();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0 && ticket == gridDim.x - 1)
+    p[64] = p[0] + p[1];
+}
+
+extern "C" __global__ void bad_last_block_reads_without_fence(float *p, int n) {
   __shared__ unsigned ticket;
   if (threadIdx.x == 0) {
     p[blockIdx.x] = 1.f;
@@ -226,11 +254,47 @@ extern "C" __global__ void good_last_block_reduces(float *p, int n) {
     p[64] = p[0] + p[1];
 }
 
-extern "C" __global__ void bad_last_block_without_fence(float *p, int n) {
+// No barrier between what the others write and thread 0's fence.
+extern "C" __global__ void bad_last_block_without_barrier(float *p, int n) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x < 48)
+    p[48 * blockIdx.x + threadIdx.x] = 1.f;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    ticket = atomicAdd((unsigned *)p + 127, 1u);
+    __threadfence();
+  }
+  __syncthreads();
+  if (ticket == gridDim.x - 1 && threadIdx.x < 16)
+    p[96 + threadIdx.x] = p[threadIdx.x] + p[48 + threadIdx.x];
+}
+
+// A fence is one of the thread that makes it: another's atomic publishes nothing.
+extern "C" __global__ void bad_last_block_fence_of_another_thread(float *p, int n) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x < 48)
+    p[48 * blockIdx.x + threadIdx.x] = 1.f;
+  __syncthreads();
+  if (threadIdx.x == 32)
+    __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    ticket = atomicAdd((unsigned *)p + 127, 1u);
+    __threadfence();
+  }
+  __syncthreads();
+  if (ticket == gridDim.x - 1 && threadIdx.x < 16)
+    p[96 + threadIdx.x] = p[threadIdx.x] + p[48 + threadIdx.x];
+}
+
+// What is written after the fence is not published by it.
+extern "C" __global__ void bad_last_block_writes_after_fence(float *p, int n) {
   __shared__ unsigned ticket;
   if (threadIdx.x == 0) {
+    __threadfence();
     p[blockIdx.x] = 1.f;
     ticket = atomicAdd((unsigned *)p + 127, 1u);
+    __threadfence();
   }
   __syncthreads();
   if (threadIdx.x == 0 && ticket == gridDim.x - 1)
@@ -247,6 +311,41 @@ extern "C" __global__ void good_named_barriers(float *p, int n) {
     p[threadIdx.x] = s[threadIdx.x ^ 1];
   } else {
     p[threadIdx.x] = s[threadIdx.x];
+  }
+}
+
+// One warp hands over by arriving, the other waits.
+extern "C" __global__ void good_arrive_hands_over(float *p, int n) {
+  __shared__ float s[32];
+  if (threadIdx.x < 32) {
+    s[threadIdx.x] = 1.f;
+    simt_barrier_arrive(1, 64, simt::Where::current());
+  } else {
+    simt_barrier_sync(1, 64, simt::Where::current());
+    p[threadIdx.x] = s[threadIdx.x - 32];
+  }
+}
+
+extern "C" __global__ void bad_write_after_arrive(float *p, int n) {
+  __shared__ float s[32];
+  if (threadIdx.x < 32) {
+    simt_barrier_arrive(1, 64, simt::Where::current());
+    s[threadIdx.x] = 1.f;
+  } else {
+    simt_barrier_sync(1, 64, simt::Where::current());
+    p[threadIdx.x] = s[threadIdx.x - 32];
+  }
+}
+
+// Whoever arrives without waiting knows nothing of the others.
+extern "C" __global__ void bad_read_after_arrive(float *p, int n) {
+  __shared__ float s[32];
+  if (threadIdx.x < 32) {
+    simt_barrier_arrive(1, 64, simt::Where::current());
+    p[threadIdx.x] = s[threadIdx.x];
+  } else {
+    s[threadIdx.x - 32] = 1.f;
+    simt_barrier_sync(1, 64, simt::Where::current());
   }
 }
 

@@ -1,15 +1,10 @@
 // Attention against the reference: head sizes, windows, caps, element types; rows alone and in
 // batches of prompts and decoding; three orders of threads.
 #include "codegen/cpu/kernels/reference/Reference.h"
-#include "test/emulator/kernels/EmulatedKernels.h"
-#include "test/unit/codegen/KernelRunner.h"
-
-#include "gtest/gtest.h"
+#include "test/emulator/kernels/KernelCases.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <span>
 
@@ -60,22 +55,7 @@ const Case cases[] = {
     {"d5_values3_f32", 2, 1, 5, 3, 0, 0, 0, false, false, true},
 };
 
-float rounded(float x, int64_t element) {
-  if (element == 2) {
-    const uint32_t bits = std::bit_cast<uint32_t>(x);
-    return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
-  }
-  return element == 0 ? x : static_cast<float>(static_cast<_Float16>(x));
-}
 int64_t bytesOf(int64_t element) { return element == 0 ? 4 : element == 3 ? 1 : 2; }
-
-std::vector<Case> chosenCases() {
-  std::vector<Case> chosen;
-  for (const Case &c : cases)
-    if (!c.isLarge || wholeSweep())
-      chosen.push_back(c);
-  return chosen;
-}
 
 KernelSpec spec(const Case &c) {
   return {c.name,
@@ -93,17 +73,7 @@ KernelSpec spec(const Case &c) {
            {"sinks", int64_t(c.sinks)}}};
 }
 
-EmulatedKernels &kernels() {
-  static EmulatedKernels all(
-      [] {
-        std::vector<KernelSpec> specs;
-        for (const Case &c : chosenCases())
-          specs.push_back(spec(c));
-        return specs;
-      }(),
-      {"test", "test", 512, kQueryTile, kContext, {}});
-  return all;
-}
+const CudaModel model = {"test", "test", 512, kQueryTile, kContext, {}};
 
 /// Queries, keys and values of some sequences.
 struct Sequences {
@@ -145,7 +115,8 @@ private:
     for (size_t i = 0; i < x.size(); i += size_t(size)) {
       const float scale = scaleOf({&x[i], size_t(size)});
       for (size_t j = i; j < i + size_t(size); ++j)
-        x[j] = c.element == 3 ? std::nearbyint(x[j] / scale) * scale : rounded(x[j], c.element);
+        x[j] = c.element == 3 ? std::nearbyint(x[j] / scale) * scale
+                              : rounded(x[j], Element(c.element));
     }
   }
 };
@@ -286,7 +257,7 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
   // The bucket is larger: tiles and splits that this step does not have.
   sizes.T = step.T + 3, sizes.S = step.S + 3, sizes.Q = step.Q + 3;
   sizes.longestContext += 300;
-  kernels().run(c.name, step, sizes, bindings, prefix);
+  kernelsOf(spec(c), model).run(c.name, step, sizes, bindings, prefix);
   Outputs out;
   if (testing::Test::HasFatalFailure())
     return out;
@@ -316,8 +287,8 @@ void expectReference(const Sequences &s, const Outputs &outputs) {
       }
       std::vector<float> q(size_t(c.keySize));
       for (int64_t i = 0; i < c.keySize; ++i)
-        q[size_t(i)] =
-            rounded(s.q[sequence][size_t((p * c.heads + head) * c.keySize + i)], c.element);
+        q[size_t(i)] = rounded(s.q[sequence][size_t((p * c.heads + head) * c.keySize + i)],
+                               Element(c.element));
       const std::vector<double> want = reference::attend(
           q, k, v, p - lowest + 1, c.valueSize, 1 / std::sqrt(double(c.keySize)), c.softcap,
           s.slope(head), c.sinks ? std::optional<double>(s.sink(head)) : std::nullopt);
@@ -397,7 +368,6 @@ TEST_P(Attention, ATokenOfATreeSeesItsAncestors) {
   EXPECT_EQ(got.at({1, 260}), want[1].at({1, 260}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(chosenCases()),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(chosenCases(cases)), nameOfCase);
 
 } // namespace

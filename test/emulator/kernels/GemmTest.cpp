@@ -1,11 +1,8 @@
 // Matrix products: each variant against f64 sums of the operands as the tensor cores get them, on
 // odd shapes, in three orders of threads; the bits of a row are the same for every M.
-#include "test/emulator/kernels/EmulatedKernels.h"
+#include "test/emulator/kernels/KernelCases.h"
 #include "test/unit/codegen/RandomWeight.h"
 
-#include "gtest/gtest.h"
-
-#include <bit>
 #include <cmath>
 
 using namespace llmc;
@@ -47,22 +44,6 @@ const Case cases[] = {
     {"bf16_one", n16(Element::BF16), 1, 1, 0, false, false, false, 0, true},
 };
 
-float rounded(float x, Element e) {
-  if (e == Element::BF16) {
-    const uint32_t bits = std::bit_cast<uint32_t>(x);
-    return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
-  }
-  return e == Element::F32 ? x : static_cast<float>(static_cast<_Float16>(x));
-}
-
-std::vector<Case> chosenCases() {
-  std::vector<Case> chosen;
-  for (const Case &c : cases)
-    if (!c.isLarge || wholeSweep())
-      chosen.push_back(c);
-  return chosen;
-}
-
 KernelSpec spec(const Case &c) {
   return {c.name, "gemm",
           std::vector<KernelConstant>{{"k", c.k},
@@ -77,18 +58,7 @@ KernelSpec spec(const Case &c) {
               formatConstants(c.format)};
 }
 
-/// All products of one run in one object: clang starts once.
-EmulatedKernels &kernels() {
-  static EmulatedKernels all(
-      [] {
-        std::vector<KernelSpec> specs;
-        for (const Case &c : chosenCases())
-          specs.push_back(spec(c));
-        return specs;
-      }(),
-      {"test", "test", 256, 16, 1024, {}});
-  return all;
-}
+const CudaModel model = {"test", "test", 256, 16, 1024, {}};
 
 /// The rows of gate and up in alternating tiles of 16: the row of w that output \p column of half
 /// \p up is.
@@ -176,7 +146,7 @@ TEST_P(Gemm, MatchesTheReferenceForEveryM) {
       // The bucket is larger than the step: blocks without rows return.
       StepSizes bucket;
       bucket.T = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : m + 70;
-      kernels().run(c.name, step, bucket, bindings);
+      kernelsOf(spec(c), model).run(c.name, step, bucket, bindings);
       if (HasFatalFailure())
         return;
       const std::vector<float> got = y.read<float>();
@@ -191,7 +161,6 @@ TEST_P(Gemm, MatchesTheReferenceForEveryM) {
   simt::options().order = simt::Order::Forward;
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Gemm, testing::ValuesIn(chosenCases()),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Formats, Gemm, testing::ValuesIn(chosenCases(cases)), nameOfCase);
 
 } // namespace

@@ -1,9 +1,7 @@
 // Mixtures of experts: the router against its reference, products by the matrices of ids against
 // `gemm` of each matrix, bit for bit.
-#include "test/emulator/kernels/EmulatedKernels.h"
+#include "test/emulator/kernels/KernelCases.h"
 #include "test/unit/codegen/RandomWeight.h"
-
-#include "gtest/gtest.h"
 
 #include <cmath>
 
@@ -204,8 +202,7 @@ TEST_P(Experts, HaveTheirMatrixsProduct) {
   simt::options().order = simt::Order::Forward;
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Experts, testing::ValuesIn(products),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Formats, Experts, testing::ValuesIn(products), nameOfCase);
 
 TEST(Combine, AddsTheSlots) {
   const int64_t d = 83, slots = 3, m = 7;

@@ -1,10 +1,8 @@
 // Kernels that look at a row at a time, on widths that are no multiple of anything, in three orders
 // of threads, with a grid for more rows than there are.
 #include "codegen/cpu/kernels/reference/Reference.h"
-#include "test/emulator/kernels/EmulatedKernels.h"
+#include "test/emulator/kernels/KernelCases.h"
 #include "test/unit/codegen/RandomWeight.h"
-
-#include "gtest/gtest.h"
 
 #include <cmath>
 
@@ -14,13 +12,6 @@ using namespace llmc::test;
 namespace {
 
 const CudaModel model = {"test", "test", 256, 16, 1024, {}};
-
-std::vector<void *> pointers(std::initializer_list<const DeviceArray *> arrays) {
-  std::vector<void *> all;
-  for (const DeviceArray *a : arrays)
-    all.push_back(a->data());
-  return all;
-}
 
 /// Runs in each order: the bits must be the same. \p y is cleared before each.
 template <class T>
@@ -347,8 +338,7 @@ TEST_P(RopeAppend, QueriesAndCacheMatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, RopeAppend, testing::ValuesIn(ropeCases),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, RopeAppend, testing::ValuesIn(ropeCases), nameOfCase);
 
 TEST(Elementwise, EveryOperation) {
   struct Op {
