@@ -9,11 +9,10 @@ using GrammarResult = Result<std::shared_ptr<const Grammar>>;
 
 void set(Fields &fields, std::string_view name, const Served &served, GenerationRequest &request,
          const GrammarResult &grammar) {
-  if (!grammar) {
-    ApiError error = fromStatus(grammar.status(), fields.path(name));
-    error.message = "'" + fields.path(name) + "': " + error.message;
-    return fields.fail(std::move(error));
-  }
+  // Whatever is wrong with it, the client wrote it.
+  if (!grammar)
+    return fields.fail(badRequest("'" + fields.path(name) + "': " + grammar.status().message(),
+                                  fields.path(name)));
   if (request.grammar)
     return fields.fail(name, "is given beside another field that says what form the answer has");
   Result<std::shared_ptr<const VocabularyTrie>> trie = served.model->vocabularyTrie();

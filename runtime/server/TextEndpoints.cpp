@@ -31,7 +31,9 @@ Computed tokenize(JsonValue body, const Served &served) {
   if (!text)
     text = fields.string("content");
   Result<std::vector<int32_t>> ids = std::vector<int32_t>();
-  if (!text && fields.value("messages")) {
+  if (text && fields.value("messages")) {
+    fields.fail("messages", "is given beside 'prompt'; give one of them");
+  } else if (!text && fields.value("messages")) {
     ChatInput input;
     if (auto error = readConversation(fields, served, input))
       return *error;

@@ -34,7 +34,8 @@ class Server:
                                         text=True, errors="replace", env={**os.environ, **(env or {})})
         self.log, self.port = [], None
         self._ready = threading.Event()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         if not self._ready.wait(60) or self.port is None:
             self.process.kill()
             raise AssertionError("the server did not start: " + "".join(self.log)[-2000:])
@@ -134,10 +135,14 @@ class Server:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            return self.process.wait(timeout)
+            code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError("the server does not stop: " + "".join(self.log)[-1000:])
+        self._reader.join(timeout)
+        reports = [line for line in self.log if re.search(r"runtime error: |ERROR: \w+Sanitizer|WARNING: ThreadSanitizer", line)]
+        assert not reports, "a sanitizer's reports: " + "".join(self.log[self.log.index(reports[0]):][:60])
+        return code
 
 
 def parrot(plan, **values):
