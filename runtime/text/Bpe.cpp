@@ -1,5 +1,6 @@
 #include "runtime/text/Bpe.h"
 
+#include "runtime/text/Normalizer.h"
 #include "runtime/text/Utf8.h"
 
 #include <algorithm>
@@ -20,10 +21,11 @@ static void link(std::vector<Symbol> &symbols) {
   }
 }
 
-Bpe::Bpe(const TokenizerTables &tables, const PipelineConfig &config)
+Bpe::Bpe(const TokenizerTables &tables, const PipelineConfig &config, bool mapsBytes)
     : tables(tables), kind(config.kind), fuseUnknown(config.fuseUnknown),
-      ignoreMerges(config.ignoreMerges), continuingPrefix(config.continuingPrefix),
-      endSuffix(config.endSuffix), unknown(config.modelUnknown) {
+      ignoreMerges(config.ignoreMerges), mapsBytes(mapsBytes),
+      continuingPrefix(config.continuingPrefix), endSuffix(config.endSuffix),
+      unknown(config.modelUnknown) {
   for (char32_t c = 0; c < byCodePoint.size(); ++c) {
     std::string character;
     appendUtf8(character, c);
@@ -92,6 +94,11 @@ void Bpe::encode(std::string_view piece, BpeScratch &scratch, std::vector<uint32
 }
 
 void Bpe::encodeNew(std::string_view piece, BpeScratch &scratch, std::vector<uint32_t> &out) const {
+  if (mapsBytes) {
+    scratch.mapped.clear();
+    appendMappedBytes(piece, scratch.mapped);
+    piece = scratch.mapped;
+  }
   if (ignoreMerges)
     if (std::optional<uint32_t> whole = tables.find(piece)) {
       out.push_back(*whole);

@@ -30,6 +30,7 @@ struct BpeScratch {
   };
   std::vector<Symbol> symbols;
   MergeQueue queue;
+  std::string mapped; ///< the piece in the characters that stand for its bytes
 
   /// Short pieces and their tokens, at the place that their hash says: a long text repeats its
   /// words. Empty (nothing is remembered) unless remember() was called.
@@ -47,8 +48,9 @@ public:
   static constexpr uint32_t kNoToken = UINT32_MAX;
   static constexpr uint32_t kNoRank = UINT32_MAX;
 
-  /// Looks up what every piece needs: \p tables must outlive it.
-  Bpe(const TokenizerTables &tables, const PipelineConfig &config);
+  /// Looks up what every piece needs: \p tables must outlive it. \p mapsBytes: the tokens are made
+  /// of the characters that stand for the bytes of a piece (appendMappedBytes).
+  Bpe(const TokenizerTables &tables, const PipelineConfig &config, bool mapsBytes = false);
 
   /// Appends the token indices of \p piece (well-formed UTF-8 of less than 2 GiB).
   /// What is neither a token nor bytes gives the unknown token, or nothing if there is none.
@@ -68,7 +70,7 @@ private:
 
   const TokenizerTables &tables;
   ModelKind kind;
-  bool fuseUnknown, ignoreMerges;
+  bool fuseUnknown, ignoreMerges, mapsBytes;
   std::string continuingPrefix, endSuffix;
   std::optional<uint32_t> unknown;
   std::array<uint32_t, 0x180> byCodePoint; ///< tokens of the characters below U+0180

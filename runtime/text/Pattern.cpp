@@ -18,6 +18,7 @@ constexpr size_t kJitStackBytes = 1 << 20;
 
 struct Pattern::Code {
   pcre2_code *code = nullptr;
+  bool isCompiled = false; ///< to machine code
   ~Code() { pcre2_code_free(code); }
 };
 
@@ -72,43 +73,52 @@ Result<Pattern> Pattern::regex(std::string_view expression) {
                        "': " + reinterpret_cast<const char *>(text));
   }
   // Without JIT support the interpreter does the same, slower.
+  size_t machineCode = 0;
   (void)pcre2_jit_compile(pattern.code->code, PCRE2_JIT_COMPLETE);
+  (void)pcre2_pattern_info(pattern.code->code, PCRE2_INFO_JITSIZE, &machineCode);
+  pattern.code->isCompiled = machineCode > 0;
   return pattern;
 }
 
-Result<std::optional<Span>> Pattern::find(std::string_view text, size_t from,
-                                          PatternScratch &scratch) const {
-  using Found = std::optional<Span>;
+int Pattern::find(std::string_view text, size_t from, PatternScratch &scratch, Span &match) const {
   if (!code) {
     size_t at = source.empty() ? std::string_view::npos : text.find(source, from);
-    return at == std::string_view::npos ? Found() : Found(Span{at, at + source.size()});
+    if (at == std::string_view::npos)
+      return 0;
+    match = {at, at + source.size()};
+    return 1;
   }
   if (!scratch.impl)
     scratch.impl = std::make_unique<PatternScratch::Impl>();
   PatternScratch::Impl &impl = *scratch.impl;
   if (!impl.data || !impl.context)
-    return resourceExhausted("no memory to match a pattern");
-  auto match = [&](uint32_t options) {
-    return pcre2_match(code->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                       options | PCRE2_NO_UTF_CHECK, impl.data, impl.context);
+    return PCRE2_ERROR_NOMEMORY;
+  const auto *subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  auto interpret = [&](uint32_t options) {
+    return pcre2_match(code->code, subject, text.size(), from, options | PCRE2_NO_UTF_CHECK,
+                       impl.data, impl.context);
   };
-  int rc = match(0);
+  // The machine code itself, without the checks of pcre2_match, which cost as much as a word.
+  int rc = code->isCompiled ? pcre2_jit_match(code->code, subject, text.size(), from,
+                                              PCRE2_NO_UTF_CHECK, impl.data, impl.context)
+                            : interpret(0);
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-    rc = match(PCRE2_NO_JIT);
-  if (rc == PCRE2_ERROR_NOMATCH)
-    return Found();
-  if (rc < 0) {
-    PCRE2_UCHAR message[256];
-    pcre2_get_error_message(rc, message, sizeof(message));
-    return resourceExhausted("pattern '" + source + "' on a text of " +
-                             std::to_string(text.size()) +
-                             " bytes: " + reinterpret_cast<const char *>(message));
-  }
+    rc = interpret(PCRE2_NO_JIT);
+  if (rc < 0)
+    return rc == PCRE2_ERROR_NOMATCH ? 0 : rc;
   const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(impl.data);
   // \K in a lookaround could move the start behind the end; such a match is of no use.
   if (offsets[0] > offsets[1] || offsets[1] < from)
-    return Found();
-  return Found(Span{offsets[0], offsets[1]});
+    return 0;
+  match = {offsets[0], offsets[1]};
+  return 1;
+}
+
+Status Pattern::failure(int error, size_t size) const {
+  PCRE2_UCHAR message[256];
+  pcre2_get_error_message(error, message, sizeof(message));
+  return resourceExhausted("pattern '" + source + "' on a text of " + std::to_string(size) +
+                           " bytes: " + reinterpret_cast<const char *>(message));
 }
 
 size_t Pattern::next(std::string_view text, size_t at) {

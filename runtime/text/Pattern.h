@@ -55,23 +55,28 @@ public:
     size_t from = 0;
     std::optional<size_t> lastEnd;
     while (from <= text.size()) {
-      LLMRT_ASSIGN_OR_RETURN(std::optional<Span> match, find(text, from, scratch));
-      if (!match)
+      Span match;
+      int code = find(text, from, scratch, match);
+      if (code < 0)
+        return failure(code, text.size());
+      if (code == 0)
         break;
-      if (match->empty() && lastEnd == match->end) {
+      if (match.empty() && lastEnd == match.end) {
         from = next(text, from);
         continue;
       }
-      from = match->end;
-      lastEnd = match->end;
-      found(*match);
+      from = match.end;
+      lastEnd = match.end;
+      found(match);
     }
     return Status::ok();
   }
 
 private:
   struct Code;
-  Result<std::optional<Span>> find(std::string_view text, size_t from, PatternScratch &) const;
+  /// 1: the first match from \p from on is \p match; 0: there is none; else PCRE2's error.
+  int find(std::string_view text, size_t from, PatternScratch &scratch, Span &match) const;
+  Status failure(int error, size_t size) const;
   static size_t next(std::string_view text, size_t at);
 
   std::string source;         ///< the literal, or the expression for messages

@@ -61,8 +61,21 @@ void joinParts(const std::vector<Part> &parts, SplitBehavior behavior, std::vect
 Status splitPiece(std::string_view text, Span piece, const PipelineStep &spec,
                   const Pattern &pattern, PatternScratch &scratch, std::vector<Part> &parts,
                   std::vector<Span> &out) {
-  parts.clear();
   size_t from = piece.begin;
+  auto push = [&](size_t begin, size_t end) {
+    if (begin < end)
+      out.push_back({begin, end});
+  };
+  if (spec.behavior == SplitBehavior::Isolated) { // the usual one: matches and gaps alike
+    LLMRT_RETURN_IF_ERROR(
+        pattern.forEachMatch(text.substr(piece.begin, piece.size()), scratch, [&](Span match) {
+          push(from, piece.begin + match.begin);
+          push(piece.begin + match.begin, from = piece.begin + match.end);
+        }));
+    push(from, piece.end);
+    return Status::ok();
+  }
+  parts.clear();
   auto add = [&](size_t begin, size_t end, bool match) {
     parts.push_back({{begin, end}, match != spec.invert});
   };
@@ -80,23 +93,29 @@ Status splitPiece(std::string_view text, Span piece, const PipelineStep &spec,
   return Status::ok();
 }
 
-/// Rewrites every piece with \p rewrite(text, index) and joins the results to a new text.
-template <typename Rewrite> PieceList rewritePieces(const PieceList &list, Rewrite rewrite) {
-  PieceList out;
-  out.text.reserve(list.text.size() + list.pieces.size());
+/// Rewrites every piece with \p rewrite(text, index), which appends to its third argument.
+template <typename Rewrite> void rewritePieces(PieceList &list, Rewrite rewrite) {
+  std::string text;
+  text.reserve(list.text().size() + list.pieces.size());
+  std::vector<Span> pieces;
+  pieces.reserve(list.pieces.size());
   for (size_t i = 0; i < list.pieces.size(); ++i) {
-    size_t begin = out.text.size();
-    out.text += rewrite(list.piece(i), i);
-    if (out.text.size() > begin)
-      out.pieces.push_back({begin, out.text.size()});
+    size_t begin = text.size();
+    rewrite(list.piece(i), i, text);
+    if (text.size() > begin)
+      pieces.push_back({begin, text.size()});
   }
-  return out;
+  list.rewritten = std::move(text);
+  list.pieces = std::move(pieces);
 }
 
 } // namespace
 
 Result<PreTokenizer> PreTokenizer::create(std::vector<PipelineStep> specs) {
   PreTokenizer result;
+  result.mapsBytes = !specs.empty() && specs.back().kind == StepKind::ByteMap;
+  if (result.mapsBytes)
+    specs.pop_back();
   for (PipelineStep &spec : specs) {
     if (spec.kind == StepKind::Metaspace) {
       // Cut before each replacement character, which then begins the next piece.
@@ -111,44 +130,40 @@ Result<PreTokenizer> PreTokenizer::create(std::vector<PipelineStep> specs) {
   return result;
 }
 
-Result<PieceList> PreTokenizer::apply(std::string text, bool atStart,
+Result<PieceList> PreTokenizer::apply(std::string_view text, bool atStart,
                                       PatternScratch &scratch) const {
   PieceList list;
-  list.text = std::move(text);
-  if (!list.text.empty())
-    list.pieces.push_back({0, list.text.size()});
+  list.given = text;
+  if (!text.empty())
+    list.pieces.push_back({0, text.size()});
   std::vector<Part> parts;
   static const Pattern space = Pattern::literal(" ");
   for (const Step &step : steps) {
     const PipelineStep &spec = step.spec;
     bool splits = spec.kind == StepKind::Split;
     if (spec.kind == StepKind::ByteMap) {
-      PieceList mapped;
-      mapped.text.reserve(2 * list.text.size());
-      mapped.pieces.reserve(list.pieces.size());
-      for (size_t i = 0; i < list.pieces.size(); ++i) {
-        size_t begin = mapped.text.size();
-        appendMappedBytes(list.piece(i), mapped.text);
-        mapped.pieces.push_back({begin, mapped.text.size()});
-      }
-      list = std::move(mapped);
+      rewritePieces(list, [](std::string_view piece, size_t, std::string &out) {
+        appendMappedBytes(piece, out);
+      });
     } else if (spec.kind == StepKind::PrefixSpace) {
-      list = rewritePieces(list, [](std::string_view piece, size_t) {
-        return piece.starts_with(' ') ? std::string(piece) : " " + std::string(piece);
+      rewritePieces(list, [](std::string_view piece, size_t, std::string &out) {
+        if (!piece.starts_with(' '))
+          out += ' ';
+        out += piece;
       });
     } else if (spec.kind == StepKind::Metaspace) {
       Status failure;
-      list = rewritePieces(list, [&](std::string_view piece, size_t index) {
+      rewritePieces(list, [&](std::string_view piece, size_t index, std::string &out) {
         Result<std::string> replaced = replaceMatches(piece, space, spec.content, scratch);
         if (!replaced) {
           failure = replaced.status();
-          return std::string();
+          return;
         }
         bool prefix = spec.scheme == PrefixScheme::Always ||
                       (spec.scheme == PrefixScheme::First && index == 0 && atStart);
         if (prefix && !replaced->starts_with(spec.content))
-          replaced->insert(0, spec.content);
-        return std::move(*replaced);
+          out += spec.content;
+        out += *replaced;
       });
       LLMRT_RETURN_IF_ERROR(failure);
       splits = spec.split;
@@ -157,10 +172,10 @@ Result<PieceList> PreTokenizer::apply(std::string text, bool atStart,
     }
     if (splits) {
       std::vector<Span> pieces;
-      pieces.reserve(list.pieces.size() * 2);
+      pieces.reserve(list.pieces.size() == 1 ? list.text().size() / 4 : list.pieces.size() * 2);
       for (Span piece : list.pieces)
         LLMRT_RETURN_IF_ERROR(
-            splitPiece(list.text, piece, spec, step.pattern, scratch, parts, pieces));
+            splitPiece(list.text(), piece, spec, step.pattern, scratch, parts, pieces));
       list.pieces = std::move(pieces);
       atStart &= !list.pieces.empty() && list.pieces[0].begin == 0;
     }

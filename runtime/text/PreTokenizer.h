@@ -9,10 +9,12 @@ namespace llmrt {
 
 /// A text and the pieces of it that are left, in order; none is empty.
 struct PieceList {
-  std::string text;
+  std::string_view given;               ///< the caller's text, until a step rewrites it
+  std::optional<std::string> rewritten; ///< by a step
   std::vector<Span> pieces;
+  std::string_view text() const { return rewritten ? std::string_view(*rewritten) : given; }
   std::string_view piece(size_t i) const {
-    return std::string_view(text).substr(pieces[i].begin, pieces[i].size());
+    return text().substr(pieces[i].begin, pieces[i].size());
   }
 };
 
@@ -21,8 +23,11 @@ struct PieceList {
 class PreTokenizer {
 public:
   static Result<PreTokenizer> create(std::vector<PipelineStep> steps);
-  /// \p atStart: the text begins where the user's text begins (for PrefixScheme::First).
-  Result<PieceList> apply(std::string text, bool atStart, PatternScratch &scratch) const;
+  /// \p atStart: the text begins where the user's text begins (for PrefixScheme::First). The
+  /// result may point into \p text. A last step that maps bytes is left out: see endsInByteMap.
+  Result<PieceList> apply(std::string_view text, bool atStart, PatternScratch &scratch) const;
+  /// The model's pieces are appendMappedBytes() of those that apply() gives.
+  bool endsInByteMap() const { return mapsBytes; }
 
 private:
   struct Step {
@@ -30,6 +35,7 @@ private:
     Pattern pattern;
   };
   std::vector<Step> steps;
+  bool mapsBytes = false;
 };
 
 } // namespace llmrt

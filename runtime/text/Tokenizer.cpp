@@ -51,6 +51,7 @@ struct Working {
   BpeScratch bpe;
   UnigramScratch unigram;
   std::vector<uint32_t> tokens;
+  std::string mapped; ///< a piece in the characters that stand for its bytes
 };
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -67,7 +68,7 @@ Status Tokenizer::Impl::open() {
   switch (config.kind) {
   case ModelKind::RankedBpe:
   case ModelKind::ScoredBpe:
-    model.emplace<Bpe>(tables, config);
+    model.emplace<Bpe>(tables, config, preTokenizer.endsInByteMap());
     break;
   case ModelKind::WordPiece:
     model.emplace<WordPiece>(tables, config);
@@ -168,6 +169,11 @@ Status Tokenizer::Impl::encodePiece(std::string_view piece, Working &work) const
     bpe->encode(piece, work.bpe, work.tokens);
     return Status::ok();
   }
+  if (preTokenizer.endsInByteMap()) {
+    work.mapped.clear();
+    appendMappedBytes(piece, work.mapped);
+    piece = work.mapped;
+  }
   if (const WordPiece *wordPiece = std::get_if<WordPiece>(&model))
     return wordPiece->encode(piece, work.tokens);
   if (const Unigram *unigram = std::get_if<Unigram>(&model))
@@ -193,10 +199,9 @@ Status Tokenizer::Impl::encodeText(std::string_view text, bool atStart, Working 
       work.tokens.push_back(*segment.token);
       continue;
     }
-    LLMRT_ASSIGN_OR_RETURN(
-        PieceList list,
-        preTokenizer.apply(std::string(text.substr(segment.span.begin, segment.span.size())),
-                           atStart && segment.span.begin == 0, work.patterns));
+    LLMRT_ASSIGN_OR_RETURN(PieceList list,
+                           preTokenizer.apply(text.substr(segment.span.begin, segment.span.size()),
+                                              atStart && segment.span.begin == 0, work.patterns));
     for (size_t i = 0; i < list.pieces.size(); ++i) {
       if (list.pieces[i].size() > kMaxPieceBytes)
         return invalidArgument("the text is too long");

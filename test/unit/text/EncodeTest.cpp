@@ -57,7 +57,7 @@ std::vector<std::string> split(std::string_view pattern, std::string_view text, 
   auto made = PreTokenizer::create({step});
   EXPECT_TRUE(made.isOk()) << made.status().message();
   PatternScratch scratch;
-  auto list = made->apply(std::string(text), true, scratch);
+  auto list = made->apply(text, true, scratch);
   EXPECT_TRUE(list.isOk());
   std::vector<std::string> pieces;
   for (size_t i = 0; i < list->pieces.size(); ++i)
