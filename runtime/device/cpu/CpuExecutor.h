@@ -56,6 +56,7 @@ public:
   void measureCommands(std::span<double> seconds);
 
 private:
+  friend struct CpuExecutorPeer; ///< test/replay runs the commands one by one
   struct Command {
     LlmrtKernel kernel;
     const int64_t *scalars;

@@ -1,5 +1,7 @@
 #include "test/unit/codegen/KernelRunner.h"
 
+#include "test/replay/Recorder.h"
+
 #include "gtest/gtest.h"
 
 #include <cstdlib>
@@ -18,6 +20,26 @@ std::vector<CpuLevel> test::runnableLevels() {
   if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni"))
     levels.push_back(CpuLevel::X86V4);
   return levels;
+}
+
+/// With LLMC_RECORD_KERNELS=FILE the calls of this machine's first level are recorded, to be done
+/// again at level LLMC_RECORD_LEVEL elsewhere (test/replay).
+static replay::Recorder *recorder() {
+  static std::unique_ptr<replay::Recorder> instance = [] {
+    const char *file = std::getenv("LLMC_RECORD_KERNELS"),
+               *level = std::getenv("LLMC_RECORD_LEVEL");
+    return file && level ? std::make_unique<replay::Recorder>(file, level) : nullptr;
+  }();
+  return instance.get();
+}
+static CpuLevel recordedLevel() {
+  const std::string name = std::getenv("LLMC_RECORD_LEVEL");
+#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+  if (name == Name)                                                                                \
+    return CpuLevel::Id;
+#include "runtime/device/cpu/CpuLevels.inc"
+  ADD_FAILURE() << "LLMC_RECORD_LEVEL=" << name << " is no level";
+  std::abort();
 }
 
 LoadedObject::LoadedObject(const std::string &bytes) {
@@ -46,8 +68,14 @@ Buffer::Buffer(size_t bytes) : size(bytes) {
   size_t all = (bytes + kGuard + 63) / 64 * 64;
   memory.reset(static_cast<uint8_t *>(std::aligned_alloc(64, all)));
   std::memset(memory.get(), kGuardByte, all);
+  if (recorder())
+    recorder()->add(memory.get(), all);
 }
-void Buffer::Free::operator()(uint8_t *p) const { std::free(p); }
+void Buffer::Free::operator()(uint8_t *p) const {
+  if (recorder())
+    recorder()->remove(p);
+  std::free(p);
+}
 bool Buffer::guardIsIntact() const {
   for (size_t i = 0; i < kGuard; ++i)
     if (memory.get()[size + i] != kGuardByte)
@@ -56,17 +84,27 @@ bool Buffer::guardIsIntact() const {
 }
 
 CompiledKernel::CompiledKernel(const std::string &kind, std::vector<KernelConstant> constants,
-                               CpuLevel level, int optLevel) {
+                               CpuLevel level, int optLevel)
+    : name(kind) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  auto result = emitCpuObject(mlir::UnknownLoc::get(&context),
-                              {KernelSpec{"kernel", kind, std::move(constants)}}, level, optLevel);
-  if (failed(result)) {
-    ADD_FAILURE() << "can't compile " << kind;
-    std::abort();
-  }
-  object = std::make_unique<LoadedObject>(result->bytes);
+  const std::vector<KernelSpec> specs = {KernelSpec{"kernel", kind, std::move(constants)}};
+  auto emit = [&](CpuLevel at) {
+    auto result = emitCpuObject(mlir::UnknownLoc::get(&context), specs, at, optLevel);
+    if (failed(result)) {
+      ADD_FAILURE() << "can't compile " << kind;
+      std::abort();
+    }
+    return std::move(*result);
+  };
+  CpuObject result = emit(level);
+  object = std::make_unique<LoadedObject>(result.bytes);
   kernel = object->find("kernel");
-  scratchBytes = result->scratchBytes[0];
+  scratchBytes = result.scratchBytes[0];
+  if (recorder() && level == runnableLevels().front()) {
+    CpuObject other = emit(recordedLevel());
+    recorded = std::make_unique<LoadedObject>(other.bytes);
+    EXPECT_EQ(other.scratchBytes, result.scratchBytes);
+  }
 }
 
 void CompiledKernel::run(const LlmrtStep &step, const std::vector<void *> &bindings, int64_t tasks,
@@ -75,8 +113,14 @@ void CompiledKernel::run(const LlmrtStep &step, const std::vector<void *> &bindi
   _mm_setcsr(saved | 0x8040); // denormals are zeros
   for (int64_t p = pieces; p-- > 0;) {
     Buffer scratch(scratchBytes);
-    kernel(&step, bindings.data(), scalars.data(), tasks * p / pieces, tasks * (p + 1) / pieces,
-           scratch.data());
+    const int64_t begin = tasks * p / pieces, end = tasks * (p + 1) / pieces;
+    if (recorded)
+      recorder()->before(name, reinterpret_cast<const void *>(recorded->find("kernel")), step,
+                         bindings.data(), bindings.size(), scalars.data(), scalars.size(), begin,
+                         end, scratch.data(), scratchBytes);
+    kernel(&step, bindings.data(), scalars.data(), begin, end, scratch.data());
+    if (recorded)
+      recorder()->after(scratch.data(), scratchBytes);
     EXPECT_TRUE(scratch.guardIsIntact());
   }
   _mm_setcsr(saved);

@@ -65,7 +65,8 @@ public:
            std::vector<int64_t> scalars = {}, int64_t pieces = 1) const;
 
 private:
-  std::unique_ptr<LoadedObject> object;
+  std::string name;
+  std::unique_ptr<LoadedObject> object, recorded; ///< recorded: at the level of the recording
   LlmrtKernel kernel;
   uint64_t scratchBytes;
 };

@@ -197,7 +197,7 @@ TEST(RopeGather, CopiesRowsOfTheTables) {
   std::vector<float> c = randomFloats(rng, half * count), s = randomFloats(rng, half * count);
   std::vector<int32_t> positions = {8, 0, 3};
   LlmrtStep step{};
-  step.positions = positions.data();
+  step.T = positions.size(), step.positions = positions.data();
   CompiledKernel kernel("rope_gather", {{"half", half}, {"positions", count}},
                         runnableLevels().front());
   Buffer cb = Buffer::of(c), sb = Buffer::of(s), y(3 * 2 * half * 4);

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Runs the CPU kernels of a level that this machine lacks, in the Bochs emulator, and compares the bits.
+
+  run_levels.py --build BUILD [--all] [--work DIR] [--level x86-64-v4] [--bochs PROGRAM] [--model CPU] [RECORDING...]
+
+What kernels do here, at this machine's level, is recorded: those of the unit tests of code generation and those of
+tiny models' plans. Bochs boots our own ROM (guest/), which reads a recording from its disk, calls the kernels of
+the other level on the recorded memory and compares what they leave behind. One line a recording; --all takes every
+unit test and more plans. Exit status: 0 all the same, 1 a difference or a failure, 2 wrong usage, 77 skipped: no
+Bochs is here. Debian: apt-get install bochs bochs-term.
+"""
+
+import argparse
+import os
+import pathlib
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SECTORS = 16 * 63  # a cylinder
+BLOCK = 128 * 512  # what the guest reads at once
+
+
+def fail(message, status=1):
+    print(f"replay_in_bochs.py: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+def make_disk(recording, disk):
+    """The recording, padded to what the guest reads and to whole cylinders; returns their number."""
+    shutil.copyfile(recording, disk)
+    size = os.path.getsize(disk)
+    size += -size % BLOCK
+    size += -size % (SECTORS * 512)
+    os.truncate(disk, size)
+    return size // (SECTORS * 512)
+
+
+def configuration(folder, rom, model, cylinders):
+    (folder / "vga.bin").write_bytes(bytes(2048))  # a display is emulated, and nothing is shown
+    return f"""
+display_library: {options.display}
+megs: 1024
+cpu: model={model}, count=1, ips=100000000, reset_on_triple_fault=0
+romimage: file={rom}
+vgaromimage: file={folder}/vga.bin
+vga: extension=none, update_freq=1
+ata0: enabled=1, ioaddr1=0x1f0, ioaddr2=0x3f0, irq=14
+ata0-master: type=disk, mode=flat, path={folder}/disk, cylinders={cylinders}, heads=16, spt=63
+boot: disk
+com1: enabled=1, mode=file, dev={folder}/serial
+clock: sync=none
+log: {folder}/log
+panic: action=fatal
+error: action=ignore
+info: action=ignore
+debug: action=ignore
+"""
+
+
+def replay(bochs, rom, model, recording, limit):
+    """The lines that the guest printed, the last of them `@end ...`."""
+    with tempfile.TemporaryDirectory(prefix="llmc-replay-") as name:
+        folder = pathlib.Path(name)
+        cylinders = make_disk(recording, folder / "disk")
+        (folder / "bochsrc").write_text(configuration(folder, rom, model, cylinders))
+        (folder / "debugger").write_text("c\n")  # Debian's Bochs starts in its debugger
+        serial = folder / "serial"
+        serial.touch()
+        command = [bochs, "-q", "-f", folder / "bochsrc"]
+        if "-rc" in subprocess.run([bochs, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   stdin=subprocess.DEVNULL, check=False).stdout:
+            command += ["-rc", folder / "debugger"]
+        screen, terminal = pty.openpty()
+        emulator = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, cwd=folder,
+                                    start_new_session=True, env={**os.environ, "TERM": "xterm"})
+        os.close(terminal)
+        shown = bytearray()
+
+        def drain():
+            try:
+                while part := os.read(screen, 65536):
+                    shown.extend(part)
+                    del shown[:-4096]
+            except OSError:
+                pass
+
+        threading.Thread(target=drain, daemon=True).start()
+        try:
+            end = time.monotonic() + limit
+            while time.monotonic() < end:
+                text = serial.read_text(errors="replace")
+                if "\n@end " in text and text.endswith("\n"):
+                    return text.splitlines()
+                if emulator.poll() is not None:
+                    log = (folder / "log").read_text(errors="replace") if (folder / "log").exists() else ""
+                    panics = [line for line in log.splitlines() if "PANIC" in line]
+                    fail(f"Bochs ended: {' '.join(panics) or shown.decode(errors='replace')[-800:]}")
+                time.sleep(0.1)
+            fail(f"{recording}: no end after {limit} s; so far: {serial.read_text(errors='replace')[-500:]}")
+        finally:
+            emulator.kill()
+            emulator.wait()
+            os.close(screen)
+
+
+def run(command, environment, what):
+    result = subprocess.run([str(part) for part in command], env={**os.environ, **environment}, text=True,
+                            capture_output=True, check=False)
+    if result.returncode:
+        fail(f"{what}: exit {result.returncode}: {(result.stderr or result.stdout)[-1500:]}")
+
+
+# Enough to meet every kind of kernel in the default run; the rest are more shapes of the same.
+KERNELS = ":".join("""
+Formats/Gemm.MatchesReferenceBitwise/4 Formats/Gemm.MatchesReferenceBitwise/7 Formats/Gemm.MatchesReferenceBitwise/8
+Formats/Gemm.MatchesReferenceBitwise/14 Formats/ExpertGemm.MatchesReferenceBitwise/0 GemmInt8.* GemmEpilogue.Glu*
+AttentionShapes/*/5 AttentionShapes/*/6 AttentionShapes/*/13 AttentionShapes/*/15 Norm.Quant* Quantize.* Rope*
+LatentAppend.* Rules/Route.MatchesReference/0 Combine.* Embed.ReadsA* GatherRows.* HeadGemm.*
+""".split()).replace("AttentionShapes/*", "Shapes/AttentionShapes.MatchesReferenceAndIsInvariant")
+# Tiny model, flags of the compiler. Together: every type of weights, activations and cache.
+PLANS = [line.split() for line in """
+llama --int4
+gemma3 --int8 --kv-cache-dtype int8
+""".strip().splitlines()]
+MORE_PLANS = [line.split() for line in """
+llama --int8
+llama --quantization none
+llama --int4 --activations f32
+llama --int8 --kv-cache-dtype bf16
+llama --nf4
+llama --fp8
+qwen2 --int8 --activations f32
+qwen2 --int4 --kv-cache-dtype f32
+qwen3 --int4
+gemma2 --int4
+gemma3 --quantization none --kv-cache-dtype f32
+gpt2 --int4
+gpt2 --quantization none --kv-cache-dtype int8
+gpt-neox --int8
+bloom --int4 --kv-cache-dtype bf16
+phi3 --int4
+llama3-rope --int8
+falcon-gqa --int4
+mistral --int4 --kv-cache-dtype int8
+mixtral --int4
+qwen2-moe --int8
+deepseek-v2 --int8
+deepseek-v3 --int4
+gpt-oss --int4
+gpt-oss --quantization none --kv-cache-dtype bf16
+""".strip().splitlines()]
+
+
+def record(build, work, level, everything):
+    """Yields recordings: the unit tests' kernels, then each plan's."""
+    environment = {"LLMC_RECORD_LEVEL": level}
+    kernels = work / "kernels"
+    run([build / "test/unit/codegen_cpu_test", "--gtest_filter=" + ("*" if everything else KERNELS)],
+        {**environment, "LLMC_RECORD_KERNELS": str(kernels)}, "the unit tests")
+    yield kernels
+    for model, *flags in PLANS + (MORE_PLANS if everything else []):
+        recording = work / "_".join([model, *(flag.lstrip("-") for flag in flags)])
+        plan = recording.with_suffix(".plan")
+        run([build / "bin/llmc", "compile", build / "test-data/tiny" / model, *flags, "-o", plan], {}, f"{model}")
+        run([build / "test/replay/record_plan", plan, recording], environment, f"{model}")
+        yield recording
+
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("recordings", nargs="*", metavar="RECORDING", help="made before; else all are made now")
+parser.add_argument("--build", required=True, type=pathlib.Path, help="the folder of the build")
+parser.add_argument("--all", action="store_true", help="every unit test of the kernels, and more plans")
+parser.add_argument("--work", type=pathlib.Path, help="where recordings are kept (default: nowhere)")
+parser.add_argument("--level", default="x86-64-v4", help="the level to run (default: %(default)s)")
+parser.add_argument("--bochs", help="the emulator (default: bochs-bin or bochs of the PATH)")
+parser.add_argument("--model", default="tigerlake", help="the emulated CPU (default: %(default)s)")
+parser.add_argument("--limit", type=float, default=900, help="seconds for a recording (default: %(default)s)")
+parser.add_argument("--display", default="term", help="the emulator's display library (default: %(default)s)")
+options = parser.parse_args()
+emulator = options.bochs or shutil.which("bochs-bin") or shutil.which("bochs")
+if not emulator:
+    fail("skipped: there is no Bochs here (Debian: apt-get install bochs bochs-term)", 77)
+
+with tempfile.TemporaryDirectory(prefix="llmc-levels-") as temporary:
+    work = options.work or pathlib.Path(temporary)
+    work.mkdir(parents=True, exist_ok=True)
+    bad = False
+    for recording in options.recordings or record(options.build, work, options.level, options.all):
+        lines = replay(emulator, options.build / "test/replay/rom.bin", options.model, recording, options.limit)
+        told = {line.split()[0]: line for line in lines if line.startswith("@")}
+        calls = told.get("@calls", "").split()
+        same = (len(calls) == 8 and calls[1] == calls[3] and int(calls[1]) > 0 and calls[7] == "0"
+                and told.get("@end") == "@end of the recording")
+        name, level = os.path.basename(recording), told.get("@level", "@level ?").split()[1]
+        if same:
+            print(f"{name}: {calls[1]} calls at {level}, {calls[5]} bytes compared: the same bits", flush=True)
+        else:
+            bad = True
+            print("\n  ".join([f"{name}: NOT the same:", *lines]), flush=True)
+sys.exit(1 if bad else 0)
