@@ -31,9 +31,11 @@ constexpr Kind kKinds[] = {
      "half positions"},
     {"rope_append", "rope", "rope.cuh", "positions, keys and values", emitRopeAppend,
      "heads kv_heads head_size value_size rotary interleaved kv_element split q_norm eps plus_one"},
+    {"latent_append", "rope", "rope.cuh", "positions, keys and values", emitLatentAppend,
+     "heads latent rotary stride interleaved kv_element"},
     {"attention", "attention", "attention.cuh", "attention", emitAttention,
      "heads kv_heads key_size value_size scale softcap window kv_element query_tile alibi sinks "
-     "head_tasks"},
+     "latent head_tasks"},
     {"route", "moe", "moe.cuh", "mixtures of experts", emitRoute,
      "experts chosen scoring normalize correction groups top_groups group_best_two scale rows"},
     {"grouped_gemm", "moe", "moe.cuh", "mixtures of experts", emitGroupedGemm,

@@ -22,9 +22,10 @@ int64_t rowStride(int64_t size, int64_t bytes) {
 
 struct Shape {
   int64_t keySize, valueSize, bytes;
+  bool latent; ///< values are the first elements of the keys
 
   int64_t stage(const Tiling &t) const {
-    return t.keyTile * (rowStride(keySize, bytes) + rowStride(valueSize, bytes));
+    return t.keyTile * (rowStride(keySize, bytes) + (latent ? 0 : rowStride(valueSize, bytes)));
   }
   /// Tiles of 8 columns of the values that a warp has: SoftmaxTile::kValueTiles.
   int64_t valueTiles(const Tiling &t) const {
@@ -45,7 +46,7 @@ Tiling tile(const Shape &shape, int64_t context) {
     t.keyTile = shape.keySize > 128 || shape.valueSize > 128 ? 16 : 32;
   else if (shape.keySize > 128 || shape.valueSize > 128)
     t.keyTile = 32;
-  t.valueParts = shape.valueSize > 128 ? 2 : 1;
+  t.valueParts = llvm::divideCeil(shape.valueSize, 128);
   t.rowWarps = shape.valueSize > 128 || (shape.bytes == 4 && shape.valueSize > 64) ? 2 : 4;
   t.stages = 2;
   // 32 splits of the longest context keep a whole GPU busy with one sequence.
@@ -63,7 +64,9 @@ Tiling tile(const Shape &shape, int64_t context) {
 llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
   const int64_t heads = w.get("heads"), kvHeads = w.get("kv_heads"), element = w.get("kv_element");
   // int8 becomes f16 in shared memory.
-  const Shape shape = {w.get("key_size"), w.get("value_size"), element == 0 ? 4 : 2};
+  const bool latent = w.get("latent");
+  const Shape shape = {w.get("key_size"), w.get("value_size"), element == 0 ? 4 : 2, latent};
+  const int64_t most = latent ? 576 : 256; // DeepSeek's: 512 and 64 rotated
   const CudaModel &model = w.modelInfo();
   const int64_t unit = element == 3 ? 4 : element == 0 ? 1 : 2;
   if (shape.keySize % unit != 0 || shape.valueSize % unit != 0)
@@ -71,9 +74,9 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
                          " values; elements of " + KernelWriter::elementName(element) +
                          " need multiples of " + Twine(unit));
   const Tiling t = tile(shape, model.maxContext);
-  if (shape.keySize > 256 || shape.valueSize > 256 || shape.prefillShared(t) > kMaxSharedBytes)
+  if (shape.keySize > most || shape.valueSize > most || shape.prefillShared(t) > kMaxSharedBytes)
     return w.unsupported("heads of " + Twine(shape.keySize) + " and " + Twine(shape.valueSize) +
-                         " values; supported: up to 256");
+                         " values; supported: up to " + Twine(most));
   const int64_t group = heads / kvHeads, rowBlocks = llvm::divideCeil(group, 16);
   const int64_t rows = 16 * t.rowWarps;
   // A counter for each query tile, KV head and row block; a step has no more tiles than tokens.
@@ -86,7 +89,8 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
              " cache, causal" +
              (window ? ", a window of " + Twine(window) + " tokens" : Twine("")) +
              (softcap > 0 ? ", soft-capped" : "") + (w.get("alibi") ? ", ALiBi" : "") +
-             (w.get("sinks") ? ", sinks" : ""));
+             (w.get("sinks") ? ", sinks" : "") +
+             (latent ? ", values that are part of the keys" : ""));
   const std::string name = w.structName();
   w.beginStruct();
   w.integers({{"kHeads", heads}, {"kKvHeads", kvHeads}});
@@ -95,7 +99,7 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
   w.real("kScale", w.constants.real("scale"));
   w.real("kSoftcap", softcap);
   w.integers({{"kWindow", window}});
-  w.flags({{"kAlibi", w.get("alibi") != 0}, {"kSinks", w.get("sinks") != 0}});
+  w.flags({{"kAlibi", w.get("alibi") != 0}, {"kSinks", w.get("sinks") != 0}, {"kLatent", latent}});
   w.line("  // How it is cut up; the key tile and the split decide the bits.");
   w.integers({{"kKeyTile", t.keyTile}, {"kSplitKeys", t.splitKeys}, {"kMaxSplits", t.maxSplits}});
   w.integers({{"kStages", t.stages}, {"kRowWarps", t.rowWarps}, {"kValueParts", t.valueParts}});

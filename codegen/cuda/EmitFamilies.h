@@ -73,6 +73,7 @@ llvm::LogicalResult emitQuantize(KernelWriter &w);
 llvm::LogicalResult emitRopeAngles(KernelWriter &w);
 llvm::LogicalResult emitRopeGather(KernelWriter &w);
 llvm::LogicalResult emitRopeAppend(KernelWriter &w);
+llvm::LogicalResult emitLatentAppend(KernelWriter &w);
 llvm::LogicalResult emitElementwise(KernelWriter &w);
 llvm::LogicalResult emitRoute(KernelWriter &w);
 llvm::LogicalResult emitGroupedGemm(KernelWriter &w);

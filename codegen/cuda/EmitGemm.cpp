@@ -49,7 +49,7 @@ Tiling tile(int64_t k, int64_t tiles, bool glu, int64_t step, bool f32) {
   const int64_t steps = (k + kStepColumns - 1) / kStepColumns;
   Tiling t;
   t.slices = steps >= 64 ? 8 : steps >= 16 ? 4 : steps >= 8 ? 2 : 1;
-  t.rowTiles = glu || tiles >= 512 ? 2 : 1;
+  t.rowTiles = glu || (tiles >= 512 && tiles % 2 == 0) ? 2 : 1;
   // About a KiB a tile and stage.
   t.stepsAStage = step <= 320 ? 4 : step <= 640 ? 2 : 1;
   t.stages = 4;

@@ -107,6 +107,25 @@ llvm::LogicalResult cuda::emitRopeAppend(KernelWriter &w) {
   return llvm::success();
 }
 
+llvm::LogicalResult cuda::emitLatentAppend(KernelWriter &w) {
+  constexpr uint32_t threads = 128;
+  const int64_t heads = w.get("heads"), latent = w.get("latent"), rotary = w.get("rotary");
+  w.describe("Keys [" + Twine(latent) + " latent, " + Twine(rotary) + " rotated] to the " +
+             KernelWriter::elementName(w.get("kv_element")) + " cache, " + Twine(heads) +
+             " queries alike");
+  w.beginStruct();
+  w.integers({{"kHeads", heads}, {"kLatent", latent}, {"kRotary", rotary}});
+  w.integers({{"kStride", w.get("stride")}, {"kThreads", threads}});
+  w.constant("int", "kKv", KernelWriter::elementConstant(w.get("kv_element")));
+  w.flags({{"kInterleaved", w.get("interleaved") != 0}});
+  w.endStruct();
+  CudaEntry &entry = w.entry("", threads, "LatentAppend<" + Twine(w.structName()) + ">::run");
+  entry.x = w.rowGrid();
+  entry.y.size.constant = heads + 1;
+  entry.y.divide = threads / 32;
+  return llvm::success();
+}
+
 llvm::LogicalResult cuda::emitElementwise(KernelWriter &w) {
   constexpr uint32_t threads = 256;
   const llvm::StringRef op = w.constants.text("op");

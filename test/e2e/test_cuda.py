@@ -55,7 +55,7 @@ def test_checked_run_has_no_report_in_any_order(tiny, checked_plan, tmp_path):
 
 
 @LARGE
-@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2", "gpt2", "mistral"])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2", "gpt2", "mistral", "deepseek-v2"])
 def test_tokens_are_those_of_hugging_face(tiny, tmp_path, family):
     plan = compile_cuda(tiny / family, tmp_path / "m.plan", *F32)
     for golden in golden_runs(tiny / family):

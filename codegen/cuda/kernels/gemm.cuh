@@ -62,7 +62,7 @@ template <class Config, int kTokenTiles> struct SlicedGemm {
   static constexpr int kThreads = 32 * kSlices;
   using Product = GemmShape<Config>;
   static constexpr int kSteps = Product::kSteps, kSliceSteps = Product::kSliceSteps;
-  static constexpr int kTiles = Product::kTiles;
+  static_assert(Product::kTiles % kRowTiles == 0, "every tile of a block exists");
   static constexpr int kStageBytes = Config::kStepsAStage * kRowTiles * Step::kBytes;
 
   struct Shared {
@@ -100,10 +100,9 @@ template <class Config, int kTokenTiles> struct SlicedGemm {
   /// \p keep says that there is one. \p store gets each tile of 16 outputs for 8 tokens, by the
   /// number of the tile of outputs; with kGlu gate and up.
   template <class Store>
-  LLMC_MEMBER void multiplyTiles(Shared &shared, const unsigned char *w,
-                                 const unsigned char *(&x)[kTokenTiles],
-                                 const bool (&keep)[kTokenTiles], int firstTile, int slice,
-                                 int lane, Store store) {
+  LLMC_MEMBER void
+  multiplyTiles(Shared &shared, const unsigned char *w, const unsigned char *(&x)[kTokenTiles],
+                const bool (&keep)[kTokenTiles], int firstTile, int slice, int lane, Store store) {
     float sums[kRowTiles][kTokenTiles][4] = {};
     multiplySlice(sums, shared.ring[slice], w, x, keep, firstTile, slice, lane);
 
@@ -163,7 +162,7 @@ private:
           const int at = p / Step::kPieces, piece = p % Step::kPieces;
           const int tile = at / U, step = begin + s * U + at % U;
           Step::template copyPiece<K>(stage + at * Step::kBytes, w + tile * Weight::tileBytes(K),
-                                      step, piece, step < end && firstTile + tile < kTiles);
+                                      step, piece, step < end);
         }
       }
     };

@@ -140,8 +140,8 @@ private:
 /// y[m, slot] = f(x w[matrix]^T): with kMatrices of kTiles tiles one after the other, the matrix of
 /// slot j is ids[m, j], or j. A block goes through all rows of one matrix, 8 kTokenTiles at a time.
 /// Grid: (tiles / kRowTiles, matrices).
-///   Config: as for SlicedGemm (kResidual is false), and kSlots, kIds (ids are bound), kXSlots (each
-///           slot has an x of its own); static float product(float gate, float up) or (float sum)
+///   Config: as for SlicedGemm (kResidual is false), and kSlots, kIds (ids are bound), kXSlots
+///           (each slot has an x of its own); static float product(float gate, float up) or (float sum)
 template <class Config, int kTokenTiles> struct GroupedGemm {
   using Sliced = SlicedGemm<Config, kTokenTiles>;
   using Product = GemmShape<Config>;
@@ -160,9 +160,9 @@ template <class Config, int kTokenTiles> struct GroupedGemm {
     const int rows = static_cast<int>(countRows<Config::kRows>(step));
     const int matrix = blockIdx.y, firstTile = blockIdx.x * Config::kRowTiles;
     const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
-    const unsigned char *w =
-        binding<const unsigned char>(b, 1) +
-        (static_cast<long long>(matrix) * Product::kTiles + firstTile) * Weight::tileBytes(Config::K);
+    const unsigned char *w = binding<const unsigned char>(b, 1) +
+                             (static_cast<long long>(matrix) * Product::kTiles + firstTile) *
+                                 Weight::tileBytes(Config::K);
     for (int next = 0;;) {
       next = gather(shared, b, rows, matrix, next, lane, slice);
       const int count = shared.count;
@@ -235,15 +235,16 @@ private:
         continue;
       float a = first[i], c = second[i];
       if constexpr (Config::kBias) {
-        const float *bias = binding<const float>(b, kBiasAt) +
-                            (static_cast<long long>(matrix) * Product::kTiles + tile * kStride) * 16 +
-                            inTile;
+        const float *bias =
+            binding<const float>(b, kBiasAt) +
+            (static_cast<long long>(matrix) * Product::kTiles + tile * kStride) * 16 + inTile;
         a += bias[0];
         if constexpr (Config::kGlu)
           c += bias[16];
       }
-      binding<float>(b, kOut)[static_cast<long long>(shared.entries[token]) * Product::kOutputs +
-                              column] = Config::product(a, c);
+      binding<float>(
+          b, kOut)[static_cast<long long>(shared.entries[token]) * Product::kOutputs + column] =
+          Config::product(a, c);
     }
   }
 };

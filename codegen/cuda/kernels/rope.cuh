@@ -37,6 +37,20 @@ LLMC_FN void runRopeGather(const LlmrtCudaStep *step, const LlmrtCudaBindings &b
   }
 }
 
+/// Rotates the first 2 \p Half values of a head by the angles' \p cosines, which the sines follow;
+/// \p value(i) gives one, \p store(i, v) takes it.
+template <int Half, bool Interleaved, class Value, class Store>
+LLMC_FN void rotate(const float *cosines, int lane, Value value, Store store) {
+  for (int i = lane; i < Half; i += 32) {
+    const int first = Interleaved ? 2 * i : i;
+    const int second = Interleaved ? 2 * i + 1 : i + Half;
+    const float a = value(first), c = value(second);
+    const float cosine = cosines[i], sine = cosines[Half + i];
+    store(first, fmaf(-c, sine, a * cosine));
+    store(second, fmaf(a, sine, c * cosine));
+  }
+}
+
 /// Normalises (optionally) and rotates the heads of Q and K, writes Q out and K and V into the
 /// cache. A warp a head; grid: (tokens, ceil(heads + 2 KV heads / warps)).
 ///   Config: kHeads, kKvHeads, kKeySize, kValueSize, kKv (element of the cache), kRotary,
@@ -131,19 +145,57 @@ private:
         return x[i];
       }
     };
-    if constexpr (kHalf > 0) {
-      const float *cosines = binding<const float>(b, kAngles) + t * 2 * kHalf;
-      for (int i = lane; i < kHalf; i += 32) {
-        const int first = Config::kInterleaved ? 2 * i : i;
-        const int second = Config::kInterleaved ? 2 * i + 1 : i + kHalf;
-        const float a = value(first), c = value(second);
-        const float cosine = cosines[i], sine = cosines[kHalf + i];
-        store(first, fmaf(-c, sine, a * cosine));
-        store(second, fmaf(a, sine, c * cosine));
-      }
-    }
+    if constexpr (kHalf > 0)
+      rotate<kHalf, Config::kInterleaved>(binding<const float>(b, kAngles) + t * 2 * kHalf, lane,
+                                          value, store);
     for (int i = 2 * kHalf + lane; i < D; i += 32)
       store(i, value(i));
+  }
+};
+
+/// The cache of multi-head latent attention (DeepSeek-V2, 2024): keys [latent, rotated key] into
+/// its one head, and queries [absorbed, rotated query] for all heads. A query has kStride values,
+/// the last kRotary of which are rotated. A warp a head, the last one the key; grid: (tokens,
+/// ceil((heads
+/// + 1) / warps)). Bindings: absorbed, query, latent, key, angles, queries.
+///   Config: kHeads, kLatent, kRotary, kStride, kKv, kInterleaved, kThreads
+template <class Config> struct LatentAppend {
+  static constexpr int kHeads = Config::kHeads, kLatent = Config::kLatent,
+                       kRotary = Config::kRotary;
+  static constexpr int kSize = kLatent + kRotary, kWarps = Config::kThreads / 32;
+
+  LLMC_MEMBER void run(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
+    const long long t = blockIdx.x;
+    const int head = blockIdx.y * kWarps + threadIdx.x / 32;
+    if (t >= step->T || head > kHeads)
+      return;
+    if (head < kHeads) {
+      const long long at = t * kHeads + head;
+      float *out = binding<float>(b, 5) + at * kSize;
+      write(b, t, binding<const float>(b, 0) + at * kLatent,
+            binding<const float>(b, 1) + at * Config::kStride + (Config::kStride - kRotary),
+            [&](int i, float v) { out[i] = v; });
+    } else {
+      // Values are read out of the keys: none are stored.
+      const KvCache<1, kSize, 0, Config::kKv> cache(step, b.scalars[0]);
+      unsigned char *row = cache.key(step->slots[t], 0);
+      write(b, t, binding<const float>(b, 2) + t * kLatent,
+            binding<const float>(b, 3) + t * kRotary,
+            [&](int i, float v) { storeElement<Config::kKv>(row, i, v); });
+    }
+  }
+
+private:
+  /// [kLatent] as it is, then [kRotary] rotated.
+  template <class Store>
+  LLMC_MEMBER void write(const LlmrtCudaBindings &b, long long t, const float *latent,
+                         const float *rotary, Store store) {
+    const int lane = threadIdx.x % 32;
+    for (int i = lane; i < kLatent; i += 32)
+      store(i, latent[i]);
+    rotate<kRotary / 2, Config::kInterleaved>(
+        binding<const float>(b, 4) + t * kRotary, lane, [&](int i) -> float { return rotary[i]; },
+        [&](int i, float v) { store(kLatent + i, v); });
   }
 };
 

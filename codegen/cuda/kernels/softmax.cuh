@@ -37,6 +37,18 @@ template <int D, int Kv> struct SharedRows {
   }
 };
 
+/// Values that are the first \p DV elements of the rows of keys \p Keys (latent attention).
+template <int DV, class Keys> struct RowsOfKeys {
+  static constexpr int kPadded = (DV + 15) / 16 * 16;
+  LLMC_MEMBER int offset(int row, int byte) { return Keys::offset(row, byte); }
+};
+template <bool Latent, int DV, int Kv, class Keys> struct ValueRows {
+  using Rows = SharedRows<DV, Kv>;
+};
+template <int DV, int Kv, class Keys> struct ValueRows<true, DV, Kv, Keys> {
+  using Rows = RowsOfKeys<DV, Keys>;
+};
+
 LLMC_FN float minusInfinity() { return __uint_as_float(0xff800000u); }
 
 /// The running softmax of rows g and g + 8 of a warp's 16 (two a lane, columns over 4 lanes).
@@ -73,16 +85,16 @@ LLMC_FN MergeFactors mergeFactors(float before, float split) {
 }
 
 /// One warp's work on a tile of keys.
-///   Config: kKeySize, kValueSize, kKv, kKeyTile, kScale, kSoftcap (0: none), kAlibi, kValueParts
-///   (warps
-///           that share the rows, each with a part of the columns of the values)
+///   Config: kKeySize, kValueSize, kKv, kLatent (values are the first elements of keys), kKeyTile,
+///           kScale, kSoftcap (0: none), kAlibi, kValueParts (warps that share the rows, each with
+///           a part of the columns of the values)
 template <class Config> struct SoftmaxTile {
   static constexpr int D = Config::kKeySize, DV = Config::kValueSize;
   /// What is multiplied: int8 became f16 on the way into shared memory.
   static constexpr int Kv = Config::kKv == kI8 ? int(kF16) : Config::kKv;
   static constexpr bool kIsF32 = Kv == kF32;
   using Keys = SharedRows<D, Kv>;
-  using Values = SharedRows<DV, Kv>;
+  using Values = typename ValueRows<Config::kLatent, DV, Kv, Keys>::Rows;
   static constexpr int kKeyTile = Config::kKeyTile;
   static constexpr int kDepth = Keys::kPadded / (kIsF32 ? 8 : 16); ///< mma along a key
   static constexpr int kValueTiles =

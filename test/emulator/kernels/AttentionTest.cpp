@@ -22,14 +22,22 @@ struct Case {
   double softcap = 0;
   bool alibi = false, sinks = false;
   bool isLarge = false; ///< of the whole sweep only
+  bool latent = false;  ///< values are the first elements of the one head's keys
 };
 
 // kv_element: 0 f32, 1 f16, 2 bf16, 3 int8.
 const Case cases[] = {
     {"d80_f16_window", 6, 2, 80, 80, 1, 37},
     {"d96_bf16_cap", 3, 1, 96, 96, 2, 0, 5.0},
-    {"d64_f32_gqa", 9, 3, 64, 64, 0},
-    {"d64_i8_alibi_sinks", 4, 2, 64, 64, 3, 0, 0, true, true},
+    {"d36_i8_alibi_sinks", 4, 2, 36, 36, 3, 0, 0, true, true},
+    {"d24_values136_f32", 6, 1, 24, 136, 0},
+    {"d8_values136_group17_f16", 17, 1, 8, 136, 1},
+    {"d5_values3_f32", 2, 1, 5, 3, 0},
+    {"latent_d40_values24_bf16", 5, 1, 40, 24, 2, 0, 0, false, false, false, true},
+    {"latent_d576_values512_f16", 20, 1, 576, 512, 1, 0, 0, false, false, true, true},
+    {"latent_d576_values512_f32", 3, 1, 576, 512, 0, 0, 0, false, false, true, true},
+    {"d64_f32_gqa", 9, 3, 64, 64, 0, 0, 0, false, false, true},
+    {"d64_i8_alibi_sinks", 4, 2, 64, 64, 3, 0, 0, true, true, true},
     {"d64_f16_sinks", 4, 2, 64, 64, 1, 9, 0, false, true, true},
     {"d32_f16", 4, 4, 32, 32, 1, 0, 0, false, false, true},
     {"d40_f32", 4, 1, 40, 40, 0, 9, 0, false, false, true},
@@ -52,7 +60,6 @@ const Case cases[] = {
     {"d256_f32", 2, 1, 256, 256, 0, 0, 0, false, false, true},
     {"d256_i8", 2, 1, 256, 256, 3, 0, 0, false, false, true},
     {"d24_values40_f16", 7, 1, 24, 40, 1, 17, 0, false, false, true},
-    {"d5_values3_f32", 2, 1, 5, 3, 0, 0, 0, false, false, true},
 };
 
 int64_t bytesOf(int64_t element) { return element == 0 ? 4 : element == 3 ? 1 : 2; }
@@ -70,7 +77,8 @@ KernelSpec spec(const Case &c) {
            {"kv_element", c.element},
            {"query_tile", kQueryTile},
            {"alibi", int64_t(c.alibi)},
-           {"sinks", int64_t(c.sinks)}}};
+           {"sinks", int64_t(c.sinks)},
+           {"latent", int64_t(c.latent)}}};
 }
 
 const CudaModel model = {"test", "test", 512, kQueryTile, kContext, {}};
@@ -89,6 +97,9 @@ struct Sequences {
       v.push_back(randomFloats(rng, size_t(length * c.kvHeads * c.valueSize), -1, 1));
       round(k.back(), c.keySize);
       round(v.back(), c.valueSize);
+      for (int64_t t = 0; c.latent && t < length; ++t)
+        std::copy_n(k.back().begin() + t * c.keySize, c.valueSize,
+                    v.back().begin() + t * c.valueSize);
     }
   }
   /// Of one head of int8: its largest magnitude is 127.
@@ -155,7 +166,7 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
                bool isTree = false) {
   const Case &c = s.c;
   const int64_t e = bytesOf(c.element), prefix = 32;
-  const int64_t keyBytes = c.keySize * e, valueBytes = c.valueSize * e;
+  const int64_t keyBytes = c.keySize * e, valueBytes = c.latent ? 0 : c.valueSize * e;
   const int64_t tokenBytes = keyBytes + valueBytes + (c.element == 3 ? 8 : 0);
   const int64_t blockBytes = (prefix + c.kvHeads * tokenBytes) * blockTokens;
   int64_t maxBlocks = 1, blocks = 1;
@@ -204,8 +215,9 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
             kv.write(&pool[size_t(scale)], 4, size_t(scale));
         };
         put(head + at * keyBytes, scales + 4 * at, s.k[span.sequence], c.keySize);
-        put(values + at * valueBytes, scales + 4 * (blockTokens + at), s.v[span.sequence],
-            c.valueSize);
+        if (!c.latent)
+          put(values + at * valueBytes, scales + 4 * (blockTokens + at), s.v[span.sequence],
+              c.valueSize);
       }
     }
     for (int64_t p = span.begin; p < span.end; ++p) {
@@ -236,11 +248,11 @@ Outputs attend(const Sequences &s, const std::vector<Span> &spans, int64_t block
   step.maxBlocks = maxBlocks;
   step.tileSeq = ints(tileSeqMemory), step.tileStart = ints(tileStartMemory);
   step.tileCount = ints(tileCountMemory);
-  const DeviceArray slotMemory(slots), ancestorMemory(std::vector<int32_t>{-1, -1, 0, -1, 0, -1});
+  const DeviceArray slotMemory(slots), ancestorMemory(std::vector<int32_t>{-1, 0, 0});
   if (isTree) {
     step.slots = reinterpret_cast<const long long *>(slotMemory.data());
     step.ancestors = ints(ancestorMemory);
-    step.ancestorWidth = 2;
+    step.ancestorWidth = 1;
   }
   step.kv = kv.data(), step.blockTokens = blockTokens, step.blockBytes = blockBytes;
   std::vector<float> slopes, sinks;

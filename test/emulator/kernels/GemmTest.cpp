@@ -20,13 +20,15 @@ struct Case {
 };
 
 const Case cases[] = {
-    {"i4", n16k4(Element::I4, 32, Element::F16, false), 37, 75},
+    {"i4", n16k4(Element::I4, 32, Element::F16, false), 37, 76},
     {"i4_min_bias", n16k4(Element::I4, 32, Element::F16, true, Element::F16), 37, 75, 0, false,
      true, false, 1},
-    {"i8_int8_rows", n16k4(Element::I8, 32, Element::F16, false), 37, 75, 32},
+    {"i8_g16_int8_rows", n16k4(Element::I8, 16, Element::F16, false), 37, 40, 16},
     {"f16_glu", n16(Element::F16), 48, 83, 0, true, false, true, 1},
-    {"bf16_slices", n16(Element::BF16), 19, 545, 0, false, true, true, 3},
+    {"bf16_slices", n16(Element::BF16), 19, 546, 0, false, true, true, 3},
     {"f32_residual", n16(Element::F32), 33, 51, 0, false, false, true},
+    {"i8_int8_rows", n16k4(Element::I8, 32, Element::F16, false), 37, 75, 32, false, false, false,
+     0, true},
     {"i4_g16", n16k4(Element::I4, 16, Element::F32, false), 33, 40, 0, false, false, false, 0,
      true},
     {"i4_g128_min", n16k4(Element::I4, 128, Element::F32, true, Element::F32), 33, 200, 0, false,

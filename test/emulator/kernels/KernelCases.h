@@ -49,6 +49,27 @@ inline std::vector<void *> pointers(std::initializer_list<const DeviceArray *> a
   return all;
 }
 
+/// Runs in each order: the bits must be the same. \p y is cleared before each.
+template <class T>
+std::vector<T> runAll(EmulatedKernels &kernels, const char *symbol, const LlmrtCudaStep &step,
+                      const std::vector<void *> &bindings, DeviceArray &y, int64_t scalar = 0) {
+  StepSizes bucket;
+  bucket.T = step.T + 5, bucket.R = step.R + 5, bucket.S = 1, bucket.Q = 1;
+  std::vector<T> first;
+  for (simt::Order order : allOrders) {
+    simt::options().order = order;
+    kernels.run(symbol, step, bucket, bindings, scalar);
+    if (testing::Test::HasFatalFailure())
+      return first;
+    std::vector<T> got = y.read<T>();
+    if (first.empty())
+      first = got;
+    EXPECT_EQ(std::memcmp(first.data(), got.data(), y.bytes()), 0) << "other bits in another order";
+  }
+  simt::options().order = simt::Order::Forward;
+  return first;
+}
+
 } // namespace llmc::test
 
 #endif // LLMC_TEST_EMULATOR_KERNELS_KERNELCASES_H
