@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs the CPU kernels of a level that this machine lacks, in the Bochs emulator, and compares the bits.
 
-  run_levels.py --build BUILD [--all] [--work DIR] [--level x86-64-v4] [--bochs PROGRAM] [--model CPU] [RECORDING...]
+  run_levels.py --build BUILD [--all | --only NAME] [--work DIR] [--level x86-64-v4]
+                [--bochs PROGRAM] [--display term] [--model CPU]
 
 What kernels do here, at this machine's level, is recorded: those of the unit tests of code generation and those of
 tiny models' plans. Bochs boots our own ROM (guest/), which reads a recording from its disk, calls the kernels of
 the other level on the recorded memory and compares what they leave behind. One line a recording; --all takes every
-unit test and more plans. Exit status: 0 all the same, 1 a difference or a failure, 2 wrong usage, 77 skipped: no
+unit test and more plans. Where bits differ, this machine's own level runs in the emulator as well: a difference that
+it shows too is the emulator's. Exit status: 0 all the same, 1 a difference or a failure, 2 wrong usage, 77 skipped: no
 Bochs is here. Debian: apt-get install bochs bochs-term.
 """
 
@@ -14,6 +16,7 @@ import argparse
 import os
 import pathlib
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +24,8 @@ import tempfile
 import threading
 import time
 
+OWN_LEVEL = "x86-64-v3"  # the level whose results are recorded
+COMPLETE = "@end of the recording"
 SECTORS = 16 * 63  # a cylinder
 BLOCK = 128 * 512  # what the guest reads at once
 
@@ -132,8 +137,6 @@ llama --int8
 llama --quantization none
 llama --int4 --activations f32
 llama --int8 --kv-cache-dtype bf16
-llama --nf4
-llama --fp8
 qwen2 --int8 --activations f32
 qwen2 --int4 --kv-cache-dtype f32
 qwen3 --int4
@@ -156,26 +159,58 @@ gpt-oss --quantization none --kv-cache-dtype bf16
 """.strip().splitlines()]
 
 
-def record(build, work, level, everything):
-    """Yields recordings: the unit tests' kernels, then each plan's."""
-    environment = {"LLMC_RECORD_LEVEL": level}
-    kernels = work / "kernels"
-    run([build / "test/unit/codegen_cpu_test", "--gtest_filter=" + ("*" if everything else KERNELS)],
-        {**environment, "LLMC_RECORD_KERNELS": str(kernels)}, "the unit tests")
-    yield kernels
-    for model, *flags in PLANS + (MORE_PLANS if everything else []):
-        recording = work / "_".join([model, *(flag.lstrip("-") for flag in flags)])
-        plan = recording.with_suffix(".plan")
-        run([build / "bin/llmc", "compile", build / "test-data/tiny" / model, *flags, "-o", plan], {}, f"{model}")
-        run([build / "test/replay/record_plan", plan, recording], environment, f"{model}")
-        yield recording
+class Recordings:
+    """What can be recorded: the unit tests' kernels, and each plan's."""
+
+    def __init__(self, build, work, everything):
+        self.build, self.work, self.filter = build, work, "*" if everything else KERNELS
+        self.plans = {"_".join([model, *(flag.lstrip("-") for flag in flags)]): (model, flags)
+                      for model, *flags in PLANS + (MORE_PLANS if everything else [])}
+
+    def names(self):
+        return ["kernels", *self.plans]
+
+    def make(self, name, level):
+        """Records `name` for the code of `level`; returns the file."""
+        recording = self.work / f"{name}.{level}"
+        environment = {"LLMC_RECORD_LEVEL": level}
+        if name == "kernels":
+            run([self.build / "test/unit/codegen_cpu_test", "--gtest_filter=" + self.filter],
+                {**environment, "LLMC_RECORD_KERNELS": str(recording)}, "the unit tests")
+            return recording
+        model, flags = self.plans[name]
+        plan = self.work / f"{name}.plan"
+        if not plan.exists():
+            run([self.build / "bin/llmc", "compile", self.build / "test-data/tiny" / model, *flags, "-o", plan], {},
+                name)
+        run([self.build / "test/replay/record_plan", plan, recording], environment, name)
+        return recording
+
+
+class Outcome:
+    """What the guest said of a recording."""
+
+    def __init__(self, lines):
+        self.lines = lines
+        told = {line.split()[0]: line.split() for line in lines if line.startswith("@")}
+        calls = told.get("@calls", [])
+        self.ended = len(calls) == 8 and calls[1] == calls[3] and int(calls[1]) > 0 and lines[-1] == COMPLETE
+        self.calls, self.bytes, self.count = (calls[1], calls[5], int(calls[7])) if self.ended else ("0", "0", 0)
+        # Kernel, value and expected value, but not the address.
+        self.differences = [re.sub(r" at 0x[0-9a-f]+", "", line) for line in lines if line.startswith("@differs")]
+        self.same = self.ended and self.count == 0
+
+    def is_explained_by(self, control):
+        """The same differences, all of them shown."""
+        return (self.ended and control.ended and self.count == len(self.differences)
+                and self.differences == control.differences)
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("recordings", nargs="*", metavar="RECORDING", help="made before; else all are made now")
+parser.add_argument("--only", metavar="NAME", help="one recording: kernels, llama_int4, ...")
 parser.add_argument("--build", required=True, type=pathlib.Path, help="the folder of the build")
 parser.add_argument("--all", action="store_true", help="every unit test of the kernels, and more plans")
-parser.add_argument("--work", type=pathlib.Path, help="where recordings are kept (default: nowhere)")
+parser.add_argument("--work", type=pathlib.Path, help="folder for temporary files, up to 300 MB")
 parser.add_argument("--level", default="x86-64-v4", help="the level to run (default: %(default)s)")
 parser.add_argument("--bochs", help="the emulator (default: bochs-bin or bochs of the PATH)")
 parser.add_argument("--model", default="tigerlake", help="the emulated CPU (default: %(default)s)")
@@ -186,20 +221,28 @@ emulator = options.bochs or shutil.which("bochs-bin") or shutil.which("bochs")
 if not emulator:
     fail("skipped: there is no Bochs here (Debian: apt-get install bochs bochs-term)", 77)
 
-with tempfile.TemporaryDirectory(prefix="llmc-levels-") as temporary:
-    work = options.work or pathlib.Path(temporary)
-    work.mkdir(parents=True, exist_ok=True)
+with tempfile.TemporaryDirectory(prefix="llmc-levels-", dir=options.work) as temporary:
+    recordings = Recordings(options.build, pathlib.Path(temporary), options.all)
+    if options.only and options.only not in recordings.names():
+        fail(f"--only: no recording '{options.only}'; there are {', '.join(recordings.names())}", 2)
+
+    def outcome(name, level):
+        recording = recordings.make(name, level)
+        result = Outcome(replay(emulator, options.build / "test/replay/rom.bin", options.model, recording, options.limit))
+        recording.unlink()
+        return result
+
     bad = False
-    for recording in options.recordings or record(options.build, work, options.level, options.all):
-        lines = replay(emulator, options.build / "test/replay/rom.bin", options.model, recording, options.limit)
-        told = {line.split()[0]: line for line in lines if line.startswith("@")}
-        calls = told.get("@calls", "").split()
-        same = (len(calls) == 8 and calls[1] == calls[3] and int(calls[1]) > 0 and calls[7] == "0"
-                and told.get("@end") == "@end of the recording")
-        name, level = os.path.basename(recording), told.get("@level", "@level ?").split()[1]
-        if same:
-            print(f"{name}: {calls[1]} calls at {level}, {calls[5]} bytes compared: the same bits", flush=True)
+    for name in [options.only] if options.only else recordings.names():
+        result = outcome(name, options.level)
+        what = f"{name}: {result.calls} calls at {options.level}, {result.bytes} bytes compared"
+        if result.same:
+            print(f"{what}: the same bits", flush=True)
+        elif result.differences and result.is_explained_by(outcome(name, OWN_LEVEL)):
+            # Bochs 2.7 rounds ties away from zero when it narrows to f16.
+            print(f"{what}: the same bits but for {result.count} that {OWN_LEVEL}'s own code gets there too: "
+                  "the emulator's fault", flush=True)
         else:
             bad = True
-            print("\n  ".join([f"{name}: NOT the same:", *lines]), flush=True)
+            print("\n  ".join([f"{name}: NOT the same at {options.level}:", *result.lines]), flush=True)
 sys.exit(1 if bad else 0)

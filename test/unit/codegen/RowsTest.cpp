@@ -216,7 +216,7 @@ TEST(Embed, ReadsEveryPacking) {
   const int64_t vocab = 35, d = 75;
   std::vector<int32_t> tokens = {34, 0, 17, 16};
   LlmrtStep step{};
-  step.tokens = tokens.data();
+  step.T = tokens.size(), step.tokens = tokens.data();
   for (WeightFormat f : {WeightFormat{Element::F32, Packing::Rows, 0},
                          {Element::F16, Packing::Rows, 0},
                          {Element::BF16, Packing::Rows, 0},
@@ -261,7 +261,7 @@ TEST(Embed, ReadsATableOfPositions) {
   std::vector<float> table = randomFloats(rng, count * d, -1, 1);
   std::vector<int32_t> tokens = {500, 3, 7}, positions = {19, 0, 8};
   LlmrtStep step{};
-  step.tokens = tokens.data(), step.positions = positions.data();
+  step.T = 3, step.tokens = tokens.data(), step.positions = positions.data();
   for (CpuLevel level : runnableLevels()) {
     CompiledKernel kernel("embed", {{"d", d}, {"scale", 1.0}, {"positions", count}}, level);
     Buffer w = Buffer::of(table), y(3 * d * 4);
@@ -279,7 +279,7 @@ TEST(GatherRows, PicksTheLogitRows) {
   std::vector<float> x = randomFloats(rng, 6 * d);
   std::vector<int32_t> rows = {5, 2};
   LlmrtStep step{};
-  step.logitRows = rows.data();
+  step.R = rows.size(), step.logitRows = rows.data();
   CompiledKernel kernel("gather_rows", {{"d", d}}, runnableLevels().front());
   Buffer xb = Buffer::of(x), y(2 * d * 4);
   kernel.run(step, {xb.data(), y.data()}, 2);
