@@ -74,7 +74,11 @@ def Llm_Encoding : Llm_Enum<"Encoding", "how a file stores a tensor", [
   I32EnumAttrCase<"MXFP4", 22, "mxfp4">, I32EnumAttrCase<"Gptq", 23, "gptq">,
   I32EnumAttrCase<"GptqV2", 24, "gptq_v2">, I32EnumAttrCase<"Awq", 25, "awq">,
   I32EnumAttrCase<"PackedInt", 26, "packed_int">, I32EnumAttrCase<"NF4", 27, "nf4">,
-  I32EnumAttrCase<"RowInt8", 28, "row_int8">, I32EnumAttrCase<"FP8", 29, "fp8">]>;
+  I32EnumAttrCase<"RowInt8", 28, "row_int8">, I32EnumAttrCase<"FP8", 29, "fp8">,
+  I32EnumAttrCase<"SplitMXFP4", 30, "split_mxfp4">, I32EnumAttrCase<"IQ1_S", 31, "iq1_s">,
+  I32EnumAttrCase<"IQ1_M", 32, "iq1_m">, I32EnumAttrCase<"IQ2_XXS", 33, "iq2_xxs">,
+  I32EnumAttrCase<"IQ2_XS", 34, "iq2_xs">, I32EnumAttrCase<"IQ2_S", 35, "iq2_s">,
+  I32EnumAttrCase<"IQ3_XXS", 36, "iq3_xxs">, I32EnumAttrCase<"IQ3_S", 37, "iq3_s">]>;
 def Llm_EncodingAttr : EnumAttr<Llm_Dialect, Llm_Encoding, "encoding">;
 
 // The activation functions of MLPs. `gelu` is the exact one (erf), `gelu_tanh` its tanh form.

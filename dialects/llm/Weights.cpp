@@ -66,6 +66,7 @@ static int64_t encodedBytes(Encoding encoding, int64_t count) {
   case Encoding::NF4:
   case Encoding::RowInt8:
   case Encoding::FP8:
+  case Encoding::SplitMXFP4:
     return 0;
   case Encoding::Q2_K:
     block = {256, 84};
@@ -90,6 +91,27 @@ static int64_t encodedBytes(Encoding encoding, int64_t count) {
     break;
   case Encoding::MXFP4:
     block = {32, 17};
+    break;
+  case Encoding::IQ1_S:
+    block = {256, 50};
+    break;
+  case Encoding::IQ1_M:
+    block = {256, 56};
+    break;
+  case Encoding::IQ2_XXS:
+    block = {256, 66};
+    break;
+  case Encoding::IQ2_XS:
+    block = {256, 74};
+    break;
+  case Encoding::IQ2_S:
+    block = {256, 82};
+    break;
+  case Encoding::IQ3_XXS:
+    block = {256, 98};
+    break;
+  case Encoding::IQ3_S:
+    block = {256, 110};
     break;
   }
   return count % block.values ? -1 : count / block.values * block.bytes;
@@ -116,6 +138,7 @@ static std::pair<size_t, size_t> checkpointSources(Encoding encoding) {
     return {3, 5};
   case Encoding::RowInt8:
   case Encoding::FP8:
+  case Encoding::SplitMXFP4:
     return {2, 2};
   default:
     return {0, 0};

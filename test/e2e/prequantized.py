@@ -165,3 +165,14 @@ def fp8(name, w, block=None, rows=False, key=".weight_scale_inv"):
     at -= magnitude - sorted_values[at - 1] < sorted_values[at] - magnitude
     codes = (order[at] | np.where(w < 0, 128, 0)).astype(np.uint8)
     return {name + ".weight": ("F8_E4M3", codes), name + key: scale}, values[codes] * full
+
+
+def mxfp4(name, w):
+    """GPT-OSS's experts [E, N, K]: NAME_blocks and NAME_scales."""
+    levels = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+    blocks = w.reshape(*w.shape[:2], -1, 32)
+    exponent = np.floor(np.log2(np.maximum(np.abs(blocks).max(3), 1e-20))).astype(int) - 2
+    codes = np.abs(np.ldexp(blocks, -exponent[..., None])[..., None] - levels).argmin(4)
+    return {name + "_blocks": (codes[..., 0::2] | codes[..., 1::2] << 4).astype(np.uint8),
+            name + "_scales": (exponent + 127).astype(np.uint8)}, \
+        np.ldexp(levels[codes], exponent[..., None]).reshape(w.shape).astype(np.float32)

@@ -101,3 +101,37 @@ def test_refuses_a_missing_part(tiny, tmp_path):
     made, _ = folders(tiny, tmp_path, FORMS["gptq"][0], drop)
     result = llmc("compile", made, "-q", "-o", tmp_path / "m.plan", check=False)
     assert result.returncode == 1 and "v_proj.qzeros', which is missing" in result.stderr, result.stderr
+
+
+def test_mxfp4_experts(tiny, tmp_path):
+    # GPT-OSS as it is published: the experts' matrices [E, out, in] in MXFP4, where the f32 checkpoint has [E, in, out].
+    made, twin = tmp_path / "quantized", tmp_path / "twin"
+    tensors, other = {}, {}
+    for name, value in q.read_safetensors(tiny / "gpt-oss/model.safetensors").items():
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            parts, dense = q.mxfp4(name, np.ascontiguousarray(value.transpose(0, 2, 1)))
+            tensors |= parts
+            other[name] = dense.transpose(0, 2, 1)
+        else:
+            tensors[name] = other[name] = value
+    settings = json.loads((tiny / "gpt-oss/config.json").read_text())
+    config = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router"]}
+    runs = []
+    for folder, values, extra in ((made, tensors, {"quantization_config": config}), (twin, other, {})):
+        folder.mkdir()
+        shutil.copy(tiny / "gpt-oss/tokenizer.json", folder)
+        (folder / "config.json").write_text(json.dumps(settings | extra))
+        q.write_safetensors(folder / "model.safetensors", values)
+        plan = compile_model(folder, tmp_path / (folder.name + ".plan"), *F32)
+        out = tmp_path / (folder.name + ".npy")
+        prompt = golden_runs(tiny / "gpt-oss")[0]["prompt_ids"]
+        runs.append((generate(plan, prompt, 24, "--logits-out", out), np.load(out)))
+    assert runs[0][0] == runs[1][0]
+    assert np.abs(runs[0][1] - runs[1][1]).max() < 1e-4
+    assert (tmp_path / "quantized.plan").stat().st_size < (tmp_path / "twin.plan").stat().st_size
+
+    broken = dict(tensors)
+    del broken["model.layers.1.mlp.experts.down_proj_scales"]
+    q.write_safetensors(made / "model.safetensors", broken)
+    result = llmc("compile", made, "-q", "-o", tmp_path / "m.plan", check=False)
+    assert result.returncode == 1 and "down_proj_scales', which is missing" in result.stderr, result.stderr

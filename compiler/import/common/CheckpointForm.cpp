@@ -1,5 +1,6 @@
 #include "compiler/import/common/CheckpointForm.h"
 
+#include "compiler/import/common/GgufExtraBlocks.h"
 #include "compiler/quantize/HalfFloat.h"
 
 #include <bit>
@@ -107,6 +108,11 @@ Status CheckpointForm::check(const WeightSource &s) {
   case WeightEncoding::RowInt8:
     LLMRT_RETURN_IF_ERROR(need("its codes", s.data, values));
     return need("its scales", s.scales, 4 * s.rows);
+  case WeightEncoding::SplitMXFP4:
+    if (s.block != 32 || s.columns % 32 != 0)
+      return fail("must have rows of whole blocks of 32");
+    LLMRT_RETURN_IF_ERROR(need("its codes", s.data, values / 2));
+    return need("its exponents", s.scales, values / 32);
   case WeightEncoding::NF4: {
     const uint64_t blocks = ceilDivide(values, s.block);
     LLMRT_RETURN_IF_ERROR(need("its codes", s.data, ceilDivide(values, 2)));
@@ -218,7 +224,10 @@ void CheckpointForm::readRows(uint64_t begin, uint64_t end, float *values) const
     }
     for (uint64_t c = 0; c != s.columns; ++c) {
       const uint64_t at = r * s.columns + c;
-      if (s.encoding == WeightEncoding::RowInt8) {
+      if (s.encoding == WeightEncoding::SplitMXFP4) {
+        values[c] = static_cast<float>(doubledE2m1(s.data[at / 2] >> 4 * (at % 2) & 15)) *
+                    halfPowerOfTwo(s.scales[at / 32]);
+      } else if (s.encoding == WeightEncoding::RowInt8) {
         values[c] = static_cast<float>(static_cast<int8_t>(s.data[at])) * load<float>(s.scales, r) *
                     kRowInt8Unit;
       } else if (s.encoding == WeightEncoding::NF4) {
@@ -233,6 +242,8 @@ void CheckpointForm::readRows(uint64_t begin, uint64_t end, float *values) const
 }
 
 std::optional<WeightFormat> CheckpointForm::quantizedFormat() const {
+  if (source_.encoding == WeightEncoding::SplitMXFP4)
+    return groupedFormat(Element::I8, 32, Element::F32, false);
   if (!isInteger(source_.encoding) || !source_.groupIndex.empty() || source_.block % 16 != 0 ||
       source_.block > 4096) // what kernels have
     return std::nullopt;
@@ -247,6 +258,17 @@ std::optional<WeightFormat> CheckpointForm::quantizedFormat() const {
 
 void CheckpointForm::readQuantizedRow(uint64_t row, uint8_t *codes, float *scales,
                                       float *mins) const {
+  if (source_.encoding == WeightEncoding::SplitMXFP4) {
+    const uint64_t first = row * source_.columns;
+    for (uint64_t c = 0; c != source_.columns; c += 2) {
+      const uint8_t pair = source_.data[(first + c) / 2];
+      codes[c] = static_cast<uint8_t>(doubledE2m1(pair & 15));
+      codes[c + 1] = static_cast<uint8_t>(doubledE2m1(pair >> 4));
+    }
+    for (uint64_t g = 0; g != groups_; ++g)
+      scales[g] = halfPowerOfTwo(source_.scales[first / 32 + g]);
+    return;
+  }
   // i8 is signed: what its codes are moved by goes into the minimum.
   const int shift = source_.bits == 8 ? -128 : 0;
   for (uint64_t c = 0; c != source_.columns; ++c)

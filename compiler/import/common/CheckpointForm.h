@@ -16,6 +16,8 @@
 //               f32[16]; a scale for each block of the row-major order, f32, or nested: a byte, its
 //               levels f32[256], a scale f32 for each 256 of them, and an offset for all
 //   row_int8    bitsandbytes: int8 [N, K], scales f32[N], of which 127 is 1
+//   split_mxfp4 GPT-OSS: e2m1 (OCP Microscaling), two codes a byte, the first in the low bits,
+//               [N, K / 2]; exponents e8m0 [N, K / 32]
 //   fp8         e4m3 (OCP) [N, K]; scales: one, [N] (block 1), or [N / block, K / block]
 //
 // (8 is 32 / bits.)
@@ -40,7 +42,8 @@ public:
   /// Rows [begin, end) as f32; products are rounded once, in f32.
   void readRows(uint64_t begin, uint64_t end, float *values) const;
 
-  /// The grouped format that holds the matrix exactly: gptq without act-order, awq, packed_int.
+  /// The grouped format that holds the matrix exactly: gptq without act-order, awq,
+  /// packed_int, split_mxfp4.
   std::optional<WeightFormat> quantizedFormat() const;
   /// Row \p row in that format.
   void readQuantizedRow(uint64_t row, uint8_t *codes, float *scales, float *mins) const;

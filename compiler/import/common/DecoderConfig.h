@@ -74,6 +74,7 @@ struct AttentionForm {
   double scale = 0;             ///< of the scores; 0: 1 / sqrt(d)
   double softcap = 0;           ///< of the scores; 0: none
   bool alibi = false;           ///< Press et al., 2022, with the paper's slopes
+  double alibiScale = 1;        ///< of these slopes
   bool sinks = false;           ///< a learned score of each head that has no value: GPT-OSS
   LatentForm latent;
 };
@@ -101,7 +102,8 @@ enum class ExpertStorage {
   Separate, ///< three matrices an expert
   Stacked,  ///< [E, I, D], [E, I, D], [E, D, I]
   Joined,   ///< [E, 2 I, D], gate rows before up rows, and [E, D, I]: Granite
-  Turned    ///< [E, D, 2 I], gate and up in turn, and [E, I, D]: GPT-OSS
+  Turned,   ///< [E, D, 2 I], gate and up in turn, and [E, I, D]: GPT-OSS
+  InTurn    ///< [E, 2 I, D], gate and up rows in turn, and [E, D, I]: GPT-OSS in MXFP4
 };
 
 /// A mixture of experts in the place of an MLP.

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 
 namespace llmc {
 namespace {
@@ -113,7 +114,11 @@ void splitMxfp4(const uint8_t *block, uint8_t *codes, float *scales) {
 
 } // namespace
 
+int8_t doubledE2m1(int code) { return kFp4Doubled[code]; }
+
 float halfPowerOfTwo(uint8_t exponent) {
+  if (exponent == 255)
+    return std::numeric_limits<float>::quiet_NaN();
   // 2^(e - 128) as an f32: subnormal for the two lowest exponents.
   if (exponent < 2)
     return std::bit_cast<float>(uint32_t(0x200000) << exponent);

@@ -21,8 +21,10 @@ WeightFormat extraGgufFormat(WeightEncoding encoding);
 void splitExtraGgufBlock(WeightEncoding encoding, const uint8_t *block, uint8_t *codes,
                          float *scales, float *mins);
 
-/// 2^(exponent - 128): half of what an e8m0 exponent stands for.
+/// 2^(exponent - 128): half of what an e8m0 exponent stands for; NaN for 255.
 float halfPowerOfTwo(uint8_t exponent);
+/// Twice the value of an e2m1 code (OCP Microscaling 1.0), a whole number.
+int8_t doubledE2m1(int code);
 
 } // namespace llmc
 

@@ -1,6 +1,7 @@
 #include "compiler/import/common/WeightEncoding.h"
 
 #include "compiler/import/common/GgufExtraBlocks.h"
+#include "compiler/import/common/GgufIqBlocks.h"
 #include "compiler/quantize/HalfFloat.h"
 #include "compiler/quantize/QuantizedRows.h"
 
@@ -139,6 +140,22 @@ const char *encodingName(WeightEncoding encoding) {
     return "row_int8";
   case WeightEncoding::FP8:
     return "fp8";
+  case WeightEncoding::SplitMXFP4:
+    return "split_mxfp4";
+  case WeightEncoding::IQ1_S:
+    return "iq1_s";
+  case WeightEncoding::IQ1_M:
+    return "iq1_m";
+  case WeightEncoding::IQ2_XXS:
+    return "iq2_xxs";
+  case WeightEncoding::IQ2_XS:
+    return "iq2_xs";
+  case WeightEncoding::IQ2_S:
+    return "iq2_s";
+  case WeightEncoding::IQ3_XXS:
+    return "iq3_xxs";
+  case WeightEncoding::IQ3_S:
+    return "iq3_s";
   }
   return "unknown";
 }
@@ -178,6 +195,7 @@ EncodingBlock encodingBlock(WeightEncoding encoding) {
   case WeightEncoding::NF4:
   case WeightEncoding::RowInt8:
   case WeightEncoding::FP8:
+  case WeightEncoding::SplitMXFP4:
     return {0, 0};
   case WeightEncoding::Q2_K:
     return {256, 84};
@@ -195,6 +213,20 @@ EncodingBlock encodingBlock(WeightEncoding encoding) {
     return {256, 66};
   case WeightEncoding::MXFP4:
     return {32, 17};
+  case WeightEncoding::IQ1_S:
+    return {256, 50};
+  case WeightEncoding::IQ1_M:
+    return {256, 56};
+  case WeightEncoding::IQ2_XXS:
+    return {256, 66};
+  case WeightEncoding::IQ2_XS:
+    return {256, 74};
+  case WeightEncoding::IQ2_S:
+    return {256, 82};
+  case WeightEncoding::IQ3_XXS:
+    return {256, 98};
+  case WeightEncoding::IQ3_S:
+    return {256, 110};
   }
   return {0, 0};
 }
@@ -215,6 +247,8 @@ WeightFormat ggufBlockFormat(WeightEncoding encoding) {
     return groupedFormat(Element::I8, 16, Element::F32, false);
   default:
     assert(isGgufBlock(encoding));
+    if (encoding >= WeightEncoding::IQ1_S)
+      return iqGgufFormat(encoding);
     if (encoding >= WeightEncoding::Q2_K)
       return extraGgufFormat(encoding);
     return groupedFormat(Element::I8, 32, Element::F16, false); // q5_0, q8_0
@@ -264,7 +298,10 @@ void splitGgufBlock(WeightEncoding encoding, const uint8_t *block, uint8_t *code
     return;
   default:
     assert(isGgufBlock(encoding));
-    splitExtraGgufBlock(encoding, block, codes, scales, mins);
+    if (encoding >= WeightEncoding::IQ1_S)
+      splitIqGgufBlock(encoding, block, codes, scales);
+    else
+      splitExtraGgufBlock(encoding, block, codes, scales, mins);
   }
 }
 

@@ -47,7 +47,16 @@ enum class WeightEncoding : uint8_t {
   PackedInt = 26,
   NF4 = 27,
   RowInt8 = 28,
-  FP8 = 29
+  FP8 = 29,
+  SplitMXFP4 = 30, ///< codes and exponents as two tensors
+  // GGUF again, see GgufIqBlocks.h.
+  IQ1_S = 31,
+  IQ1_M = 32,
+  IQ2_XXS = 33,
+  IQ2_XS = 34,
+  IQ2_S = 35,
+  IQ3_XXS = 36,
+  IQ3_S = 37
 };
 
 /// "q4_k" and so on.
@@ -66,10 +75,12 @@ inline bool isFloatEncoding(WeightEncoding e) {
 /// One of GGUF's block forms.
 inline bool isGgufBlock(WeightEncoding e) {
   return (e >= WeightEncoding::Q4_0 && e <= WeightEncoding::Q6_K) ||
-         (e >= WeightEncoding::Q2_K && e <= WeightEncoding::MXFP4);
+         (e >= WeightEncoding::Q2_K && e <= WeightEncoding::MXFP4) || e >= WeightEncoding::IQ1_S;
 }
 /// One of CheckpointForm's.
-inline bool isCheckpointForm(WeightEncoding e) { return e >= WeightEncoding::Gptq; }
+inline bool isCheckpointForm(WeightEncoding e) {
+  return e >= WeightEncoding::Gptq && e <= WeightEncoding::SplitMXFP4;
+}
 
 /// The grouped format into which a GGUF block form maps without any rounding:
 ///
@@ -77,7 +88,7 @@ inline bool isCheckpointForm(WeightEncoding e) { return e >= WeightEncoding::Gpt
 ///   q4_1  i4, 32, f16 scale and minimum              q5_0  i8, 32, f16 scale (codes -16 .. 15)
 ///   q5_1  i8, 32, f16 scale and minimum              q4_k  i4, 32, f32 scale and minimum
 ///   q5_k  i8, 32, f32 scale and minimum              q6_k  i8, 16, f32 scale (codes -32 .. 31)
-///   the rest: see GgufExtraBlocks.h
+///   the rest: see GgufExtraBlocks.h and GgufIqBlocks.h
 ///
 /// The f32 scales are products of an f16 (11 bits) and an integer of 6 bits, in q6_k of 8 bits:
 /// exact. scale * q has at most 23 bits, so that value too is exact before the minimum is added.

@@ -59,10 +59,13 @@ std::vector<llm::ExpertWeights> StepBuilder::experts(uint64_t layer, int64_t hid
       expert.gateBias = firstBias;
       expert.upBias = upBias ? views.part(upBias, e) : Value();
     } else {
-      if (isTurned) { // every other column is gate
-        first = views.deinterleave(views.transpose(first));
-        firstBias = firstBias ? views.deinterleave(firstBias) : Value();
+      if (isTurned) {
+        first = views.transpose(first);
         last = views.transpose(last);
+      }
+      if (isTurned || form.storage == ExpertStorage::InTurn) { // every other row is gate
+        first = views.deinterleave(first);
+        firstBias = firstBias ? views.deinterleave(firstBias) : Value();
       }
       expert.gate = views.rows(first, 0, inner);
       expert.up = views.rows(first, inner, inner);

@@ -10,7 +10,8 @@ static_assert(static_cast<int>(WeightEncoding::Q6_K) == static_cast<int>(llm::En
                   static_cast<int>(WeightEncoding::F64) == static_cast<int>(llm::Encoding::F64) &&
                   static_cast<int>(WeightEncoding::MXFP4) ==
                       static_cast<int>(llm::Encoding::MXFP4) &&
-                  static_cast<int>(WeightEncoding::FP8) == static_cast<int>(llm::Encoding::FP8),
+                  static_cast<int>(WeightEncoding::FP8) == static_cast<int>(llm::Encoding::FP8) &&
+                  static_cast<int>(WeightEncoding::IQ3_S) == static_cast<int>(llm::Encoding::IQ3_S),
               "the two enums have the same numbers");
 
 static std::string shapeText(ArrayRef<int64_t> shape) {

@@ -83,6 +83,13 @@ OwningOpRef<ModuleOp> llmc::importHuggingFace(StringRef folder, MLIRContext *con
   if (!table)
     return fail(table.status());
   TensorTable &tensors = *table;
+  if (quantization->method == "mxfp4") {
+    if (config->mixture.storage != ExpertStorage::Turned)
+      return fail(llmrt::unsupported("config.json: quant_method 'mxfp4' is read for gpt_oss; the "
+                                     "model is a " +
+                                     config->architecture));
+    config->mixture.storage = ExpertStorage::InTurn;
+  }
   for (const std::string &note : notes)
     emitRemark(loc) << note;
   for (const std::string &note : checkpoint->notes())

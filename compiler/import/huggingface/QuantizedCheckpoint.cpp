@@ -2,6 +2,7 @@
 
 #include "compiler/import/common/CheckpointForm.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace llmrt;
@@ -11,7 +12,7 @@ namespace {
 
 constexpr const char *kMethods =
     "gptq, awq (gemm), bitsandbytes (nf4, fp4, int8), fp8, fbgemm_fp8, compressed-tensors "
-    "(pack-quantized, float-quantized)";
+    "(pack-quantized, float-quantized), mxfp4";
 
 class ConfigReader {
 public:
@@ -38,6 +39,10 @@ private:
     if (method == "bitsandbytes" || method == "fbgemm_fp8") {
       config_.bits = 8; // the tensors say the rest
       config_.block = 1;
+      return Status::ok();
+    }
+    if (method == "mxfp4") {
+      config_.block = 32;
       return Status::ok();
     }
     if (method == "fp8")
@@ -153,6 +158,8 @@ public:
       const std::string &name = tensor.name;
       if (name.ends_with(".qweight"))
         LLMRT_RETURN_IF_ERROR(joinWords(tensor, name.substr(0, name.size() - 8)));
+      else if (name.ends_with("_blocks") && config_.method == "mxfp4")
+        LLMRT_RETURN_IF_ERROR(joinMicroscaled(tensor, name.substr(0, name.size() - 7)));
       else if (name.ends_with(".weight_packed"))
         LLMRT_RETURN_IF_ERROR(joinPacked(tensor, name.substr(0, name.size() - 14)));
       else if (name.ends_with(".weight"))
@@ -207,14 +214,20 @@ private:
   /// Checks the whole by the reader that will read it, and adds the entry.
   Status add(const Tensor &data, const std::string &base, WeightSource source,
              const std::vector<const Tensor *> &parts) {
-    source.name = base + ".weight";
+    return addNamed(data, base + ".weight", std::move(source), parts);
+  }
+  Status addNamed(const Tensor &data, std::string name, WeightSource source,
+                  const std::vector<const Tensor *> &parts, std::vector<int64_t> shape = {}) {
+    source.name = std::move(name);
     source.data = bytesOf(data);
     if (Status status = source.check(); !status)
       return status.withContext(checkpoint_.files()[data.file].path());
     (source.quantizedFormat() ? integers : floats) += 1;
     TensorEntry entry;
     entry.name = source.name;
-    entry.shape = {static_cast<int64_t>(source.rows), static_cast<int64_t>(source.columns)};
+    if (shape.empty())
+      shape = {static_cast<int64_t>(source.rows), static_cast<int64_t>(source.columns)};
+    entry.shape.assign(shape.begin(), shape.end());
     entry.encoding = source.encoding;
     entry.file = data.file;
     entry.offset = data.offset;
@@ -308,6 +321,27 @@ private:
       parts.push_back(zeros);
     }
     return add(data, base, source, parts);
+  }
+
+  /// GPT-OSS's experts: [E, N, K / 32, 16] codes and [E, N, K / 32] exponents are [E, N, K].
+  Status joinMicroscaled(const Tensor &data, const std::string &base) {
+    LLMRT_ASSIGN_OR_RETURN(const Tensor *scales, need(data, base + "_scales"));
+    LLMRT_RETURN_IF_ERROR(needDtype(data, "U8", 4));
+    LLMRT_RETURN_IF_ERROR(needDtype(*scales, "U8", 3));
+    // Sizes whose product exceeds the tensor's own bytes can't be right; no overflow before that.
+    if (data.shape[3] != 16 || data.size / 16 != scales->size ||
+        !std::equal(scales->shape.begin(), scales->shape.end(), data.shape.begin()))
+      return fail(data, "must be [experts, rows, blocks, 16], and '" + scales->name +
+                            "' [experts, rows, blocks]");
+    WeightSource source;
+    source.encoding = WeightEncoding::SplitMXFP4;
+    source.rows = data.shape[0] * data.shape[1];
+    source.columns = data.shape[2] * 32;
+    source.block = 32;
+    source.scales = bytesOf(*scales);
+    return addNamed(data, base, source, {scales},
+                    {static_cast<int64_t>(data.shape[0]), static_cast<int64_t>(data.shape[1]),
+                     static_cast<int64_t>(source.columns)});
   }
 
   /// A "weight" that is not of floats.

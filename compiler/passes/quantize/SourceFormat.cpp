@@ -53,7 +53,16 @@ static FormatAttr formatOf(WeightOp op) {
     return integers(context, Element::I8, 32, Element::F16);
   case Encoding::IQ4_XS:
   case Encoding::MXFP4:
+  case Encoding::SplitMXFP4:
+  case Encoding::IQ1_S:
+  case Encoding::IQ2_XXS:
+  case Encoding::IQ3_XXS:
+  case Encoding::IQ3_S:
     return integers(context, Element::I8, 32, Element::F32);
+  case Encoding::IQ1_M:
+  case Encoding::IQ2_XS:
+  case Encoding::IQ2_S:
+    return integers(context, Element::I8, 16, Element::F32);
   case Encoding::TQ1_0:
   case Encoding::TQ2_0:
     return integers(context, Element::I4, 256, Element::F16);

@@ -107,6 +107,16 @@ def fp8(case, shape, dtype, block=1):
     put(case, data=codes, scales=scale, want=codes.view(ml_dtypes.float8_e4m3fn).astype(np.float32) * grid)
 
 
+def split_mxfp4(case):
+    """As transformers' convert_moe_packed_tensors has it, but for the sign of zeros."""
+    levels = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+    codes, exponents = R.integers(0, 16, (N, K)), R.integers(100, 140, (N, K // 32)).astype(np.uint8)
+    exponents[0, :2] = 0, 254  # the smallest; a large one with small codes
+    codes[0, 32:64] &= 1
+    put(case, data=(codes[:, 0::2] | codes[:, 1::2] << 4).astype(np.uint8), scales=exponents,
+        want=np.ldexp(levels[codes], np.repeat(exponents.astype(int), 32, 1) - 127).astype(np.float32))
+
+
 gptq("gptq4", 4, 32, np.float16, 1)
 gptq("gptq8", 8, 16, np.float16, 1)
 gptq("gptq_v2", 4, 96, np.float32, 2)
@@ -121,6 +131,7 @@ row_int8("row_int8")
 fp8("fp8_tensor", (1,), np.float32)
 fp8("fp8_row", (N, 1), ml_dtypes.bfloat16)
 fp8("fp8_block", (2, 3), np.float32, 32)
+split_mxfp4("split_mxfp4")
 
 header, offset = {}, 0
 for name, value in OUT.items():

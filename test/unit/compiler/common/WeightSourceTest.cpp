@@ -95,7 +95,10 @@ INSTANTIATE_TEST_SUITE_P(
                       WeightEncoding::Q5_1, WeightEncoding::Q8_0, WeightEncoding::Q4_K,
                       WeightEncoding::Q5_K, WeightEncoding::Q6_K, WeightEncoding::Q2_K,
                       WeightEncoding::Q3_K, WeightEncoding::IQ4_NL, WeightEncoding::IQ4_XS,
-                      WeightEncoding::TQ1_0, WeightEncoding::TQ2_0, WeightEncoding::MXFP4),
+                      WeightEncoding::TQ1_0, WeightEncoding::TQ2_0, WeightEncoding::MXFP4,
+                      WeightEncoding::IQ1_S, WeightEncoding::IQ1_M, WeightEncoding::IQ2_XXS,
+                      WeightEncoding::IQ2_XS, WeightEncoding::IQ2_S, WeightEncoding::IQ3_XXS,
+                      WeightEncoding::IQ3_S),
     [](const auto &info) { return encodingName(info.param); });
 
 TEST(HalfFloat, convertsEveryHalfExactly) {

@@ -236,12 +236,12 @@ TEST_F(Gguf, checksTensorTypes) {
   expectHas(error(unknown), "unknown type 77");
   partial.tensor("a", {31}, 2, 0).data = std::string(128, '\0');
   expectHas(error(partial), "multiple of 32");
-  unread.tensor("a", {256}, 16, 0).data = std::string(128, '\0'); // IQ2_XXS: known, not read
+  unread.tensor("a", {256}, 25, 0).data = std::string(512, '\0'); // I16: known, not read
   auto file = open(unread);
   ASSERT_TRUE(file.isOk()) << file.status().message();
   auto source = file->source(file->tensors()[0]);
   ASSERT_FALSE(source.isOk());
-  expectHas(source.status().message(), "'a' is of type IQ2_XXS");
+  expectHas(source.status().message(), "'a' is of type I16");
 }
 
 TEST_F(Gguf, survivesEveryTruncationAndFlip) {

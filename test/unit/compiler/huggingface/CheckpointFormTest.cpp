@@ -57,6 +57,7 @@ constexpr Case kCases[] = {
     {"fp8_tensor", WeightEncoding::FP8, 8, 1, WeightEncoding::F32, false},
     {"fp8_row", WeightEncoding::FP8, 8, 1, WeightEncoding::BF16, false},
     {"fp8_block", WeightEncoding::FP8, 8, 32, WeightEncoding::F32, false},
+    {"split_mxfp4", WeightEncoding::SplitMXFP4, 4, 32, WeightEncoding::F32, true},
 };
 
 WeightSource sourceOf(const Case &c, const Data &data) {
