@@ -3,6 +3,7 @@
 The reference follows the papers and the published configurations, one function a family, and shares nothing with the
 compiler's description of decoders."""
 import json
+import math
 
 import numpy as np
 import pytest
@@ -155,12 +156,34 @@ def phi(w, ids):
     return w.linear(layer_norm(w, x, "model.final_layernorm"), "lm_head", VOCAB, bias=True)
 
 
+def falcon(w, ids):
+    """Falcon-RW: ALiBi, which is added to the scores before they are scaled; blocks one after the other."""
+    x = w.matrix("transformer.word_embeddings", VOCAB, HIDDEN)[ids].astype(np.float64)
+    distance = np.arange(len(ids))[None, :] - np.arange(len(ids))[:, None]
+    slopes = 2.0 ** (-8 / HEADS * np.arange(1, HEADS + 1))
+    for i in range(LAYERS):
+        at = f"transformer.h.{i}"
+        fused = w.linear(layer_norm(w, x, f"{at}.input_layernorm"), f"{at}.self_attention.query_key_value", 3 * HIDDEN, True)
+        q, k, v = fused.reshape(len(x), HEADS, 3, SIZE).transpose(2, 0, 1, 3)
+        scores = (np.einsum("qhd,khd->hqk", q, k) + slopes[:, None, None] * distance) * SIZE**-0.5
+        scores[:, distance > 0] = -np.inf
+        p = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = np.einsum("hqk,khd->qhd", p / p.sum(-1, keepdims=True), v).reshape(len(x), -1)
+        x = x + w.linear(mixed, f"{at}.self_attention.dense", HIDDEN, True)
+        inner = w.linear(layer_norm(w, x, f"{at}.post_attention_layernorm"), f"{at}.mlp.dense_h_to_4h", 4 * HIDDEN, True)
+        inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / np.sqrt(2)))
+        x = x + w.linear(inner, f"{at}.mlp.dense_4h_to_h", HIDDEN, True)
+    return layer_norm(w, x, "transformer.ln_f") @ w.matrix("transformer.word_embeddings", VOCAB, HIDDEN).T
+
+
 FAMILIES = {
     gemma: {"rms_norm_eps": 1e-6, "hidden_act": "gelu", "head_dim": SIZE},
     granite: {"rms_norm_eps": 1e-5, "embedding_multiplier": 12.0, "residual_multiplier": 0.22,
               "attention_multiplier": 0.2, "logits_scaling": 8.0},
     smollm3: {"rms_norm_eps": 1e-5},
     olmo2: {"rms_norm_eps": 1e-5},
+    falcon: {"alibi": True, "bias": True, "multi_query": False, "new_decoder_architecture": False, "parallel_attn": False,
+             "num_key_value_heads": None, "rope_theta": None},
     phi: {"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5, "hidden_act": "gelu_new"},
 }
 
@@ -172,7 +195,7 @@ def test_logits(tmp_path, family):
     (tmp_path / "config.json").write_text(json.dumps({
         "model_type": family.__name__, "hidden_size": HIDDEN, "num_attention_heads": HEADS, "num_key_value_heads": KV,
         "intermediate_size": INNER, "num_hidden_layers": LAYERS, "vocab_size": VOCAB, "max_position_embeddings": 64,
-        "rope_theta": 10000.0, **FAMILIES[family]}))
+        "rope_theta": 10000.0, **FAMILIES[family]}))  # None: not a key of that family
     write_safetensors(tmp_path / "model.safetensors", weights)
     plan = compile_model(tmp_path, tmp_path / "m.plan", "-O2", "--cpu-level", "x86-64-v3", "--kv-cache-dtype", "f32",
                          "--activations", "f32")

@@ -118,6 +118,8 @@ Value StepBuilder::attention(Value x, uint64_t layer) {
   Value slopes;
   if (form.alibi) {
     std::vector<float> values = alibiSlopes(heads);
+    for (float &value : values)
+      value = static_cast<float>(value * form.alibiScale);
     slopes = llm::WeightConstantOp::create(
         builder, loc, RankedTensorType::get({heads}, builder.getF32Type()),
         DenseElementsAttr::get(RankedTensorType::get({heads}, builder.getF32Type()),

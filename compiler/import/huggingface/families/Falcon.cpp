@@ -2,6 +2,8 @@
 
 #include "compiler/import/huggingface/families/Families.h"
 
+#include <cmath>
+
 using namespace llmrt;
 
 namespace llmc {
@@ -16,7 +18,7 @@ Status readFalcon(ConfigReader &config, DecoderConfig &model) {
   model.maxContext = 2048; // what the family was trained with, where the file doesn't say
   LLMRT_RETURN_IF_ERROR(config.read("max_position_embeddings", model.maxContext));
   LLMRT_RETURN_IF_ERROR(readHeadSize(config, model));
-  LLMRT_RETURN_IF_ERROR(config.onlyAllowed("alibi", "false"));
+  LLMRT_ASSIGN_OR_RETURN(a.alibi, config.flag("alibi", false)); // falcon-rw
   LLMRT_RETURN_IF_ERROR(config.onlyAllowed("apply_residual_connection_post_layernorm", "false"));
 
   LLMRT_ASSIGN_OR_RETURN(const bool grouped, config.flag("new_decoder_architecture", false));
@@ -43,7 +45,13 @@ Status readFalcon(ConfigReader &config, DecoderConfig &model) {
   LLMRT_RETURN_IF_ERROR(readLayerNorm(config, "layer_norm_epsilon", model));
   model.tiedHead = true;
   LLMRT_RETURN_IF_ERROR(config.read("tie_word_embeddings", model.tiedHead));
-  return readSharedRope(config, model);
+  if (!a.alibi)
+    return readSharedRope(config, model);
+  // Added before the scores are scaled; Bloom adds it after.
+  a.alibiScale = 1 / std::sqrt(static_cast<double>(a.headSize));
+  for (DecoderLayer &layer : model.layers)
+    layer.rope = -1;
+  return Status::ok();
 }
 
 } // namespace llmc
