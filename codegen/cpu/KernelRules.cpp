@@ -211,7 +211,7 @@ void checkKind(Checker &c, llvm::StringRef kind) {
   }
   if (kind == "gather_rows")
     return c.positive("d");
-  if (kind == "rope_angles")
+  if (kind == "rope_angles" || kind == "rope_select")
     return c.positive("half");
   if (kind == "rope_gather") {
     c.positive("half");

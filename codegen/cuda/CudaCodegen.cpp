@@ -29,6 +29,7 @@ constexpr Kind kKinds[] = {
     {"rope_angles", "rope", "rope.cuh", "positions, keys and values", emitRopeAngles, "half scale"},
     {"rope_gather", "rope", "rope.cuh", "positions, keys and values", emitRopeGather,
      "half positions"},
+    {"rope_select", "rope", "rope.cuh", "positions, keys and values", emitRopeSelect, "half"},
     {"rope_append", "rope", "rope.cuh", "positions, keys and values", emitRopeAppend,
      "heads kv_heads head_size value_size rotary interleaved kv_element split q_norm eps plus_one"},
     {"latent_append", "rope", "rope.cuh", "positions, keys and values", emitLatentAppend,

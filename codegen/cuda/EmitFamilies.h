@@ -72,6 +72,7 @@ llvm::LogicalResult emitNorm(KernelWriter &w);
 llvm::LogicalResult emitQuantize(KernelWriter &w);
 llvm::LogicalResult emitRopeAngles(KernelWriter &w);
 llvm::LogicalResult emitRopeGather(KernelWriter &w);
+llvm::LogicalResult emitRopeSelect(KernelWriter &w);
 llvm::LogicalResult emitRopeAppend(KernelWriter &w);
 llvm::LogicalResult emitLatentAppend(KernelWriter &w);
 llvm::LogicalResult emitElementwise(KernelWriter &w);

@@ -83,6 +83,15 @@ llvm::LogicalResult cuda::emitRopeGather(KernelWriter &w) {
   return llvm::success();
 }
 
+llvm::LogicalResult cuda::emitRopeSelect(KernelWriter &w) {
+  w.describe("Cosines and sines of short or of long contexts, by the token's sequence");
+  w.beginStruct();
+  w.integers({{"kHalf", w.get("half")}});
+  w.endStruct();
+  w.entry("", 64, "runRopeSelect<" + Twine(w.structName()) + ">").x = w.rowGrid();
+  return llvm::success();
+}
+
 llvm::LogicalResult cuda::emitRopeAppend(KernelWriter &w) {
   constexpr uint32_t threads = 128;
   const int64_t heads = w.get("heads"), kvHeads = w.get("kv_heads"), d = w.get("head_size");

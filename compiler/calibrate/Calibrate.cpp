@@ -145,6 +145,14 @@ Status Run::gatherAngles(llm::RopeGatherOp op) {
   return Status::ok();
 }
 
+Status Run::selectAngles(llm::RopeSelectOp op) {
+  auto model = op->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(llm::kModelAttr);
+  auto original = model ? model.getAs<IntegerAttr>("rope_original_context") : nullptr;
+  const bool isLong = original && tokens > static_cast<uint64_t>(original.getInt());
+  make(op.getResult()) = of(isLong ? op.getLongAngles() : op.getShortAngles());
+  return Status::ok();
+}
+
 Status Run::attention(llm::AttentionOp op) {
   const Cache &cache = *caches[op.getCache()];
   auto type = cast<llm::KvType>(op.getCache().getType());
@@ -194,6 +202,7 @@ Status Run::evaluate(Operation &op) {
       .Case<llm::RmsNormOp, llm::LayerNormOp>([&](auto n) { return norm(n); })
       .Case([&](llm::RopeAnglesOp r) { return angles(r); })
       .Case([&](llm::RopeGatherOp r) { return gatherAngles(r); })
+      .Case([&](llm::RopeSelectOp r) { return selectAngles(r); })
       .Case([&](llm::RopeOp r) {
         Rows &y = make(r.getResult());
         calibrate::rotate(of(r.getInput()).data(), tokens, r.getHeads(),

@@ -39,6 +39,7 @@ private:
   llmrt::Status embedding(llm::EmbeddingOp op);
   llmrt::Status angles(llm::RopeAnglesOp op);
   llmrt::Status gatherAngles(llm::RopeGatherOp op);
+  llmrt::Status selectAngles(llm::RopeSelectOp op);
   llmrt::Status norm(llm::RmsNormOp op);
   llmrt::Status norm(llm::LayerNormOp op);
   llmrt::Status columns(llm::ColumnsOp op);

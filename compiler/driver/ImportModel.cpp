@@ -72,7 +72,14 @@ Status llmc::limitContext(ModuleOp module, int64_t maxModelLen) {
   // A graph with tables of cosines and sines, or a table of positions, ends where they end,
   // whatever a configuration says.
   int64_t tables = INT64_MAX;
-  module.walk([&](llm::RopeGatherOp op) { tables = std::min(tables, llm::dim(op.getCos(), 0)); });
+  module.walk([&](llm::RopeGatherOp op) {
+    // What is read for short contexts only limits none.
+    if (!op->use_empty() && llvm::all_of(op->getUses(), [](OpOperand &use) {
+          return isa<llm::RopeSelectOp>(use.getOwner()) && use.getOperandNumber() == 0;
+        }))
+      return;
+    tables = std::min(tables, llm::dim(op.getCos(), 0));
+  });
   module.walk([&](llm::EmbeddingOp op) {
     if (auto ids = dyn_cast<BlockArgument>(op.getTokens()); ids && ids.getArgNumber() == 1)
       tables = std::min(tables, llm::dim(op.getTable(), 0));

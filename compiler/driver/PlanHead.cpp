@@ -44,6 +44,7 @@ static std::unique_ptr<fbs::ModelT> buildModel(DictionaryAttr dictionary) {
   model->max_context = static_cast<uint32_t>(number("max_context"));
   model->rotary_size = static_cast<uint32_t>(number("rotary_size"));
   model->sliding_window = static_cast<uint32_t>(number("sliding_window"));
+  model->rope_original_context = static_cast<uint32_t>(number("rope_original_context"));
   if (auto theta = dictionary.getAs<FloatAttr>("rope_theta"))
     model->rope_theta = theta.getValueAsDouble();
   return model;

@@ -46,6 +46,8 @@ LogicalResult RopeGatherOp::verify() {
   return verifyAngles(*this, getResult(), dim(getCos(), 1));
 }
 
+LogicalResult RopeSelectOp::verify() { return verifyAngles(*this, getResult()); }
+
 int64_t RopeOp::getRotary() { return 2 * dim(getAngles(), 2); }
 
 LogicalResult RopeOp::verify() {

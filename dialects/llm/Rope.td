@@ -41,6 +41,24 @@ def Llm_RopeGatherOp : Llm_Op<"rope_gather", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Llm_RopeSelectOp : Llm_Op<"rope_select", [Pure, AllTypesMatch<["short_angles", "long_angles", "result"]>]> {
+  let summary = "the angles that a token's sequence takes: longrope's short or long factors";
+  let description = [{
+    Row t is that of `long_angles` where the sequence of token t has more tokens than the module's
+    `rope_original_context`, else that of `short_angles` (Ding et al., 2024; Hugging Face's phi3). The length is that of
+    all tokens that the sequence has, not of those before t: a sequence that grows over the limit has its keys computed
+    again, so a cache holds keys of one kind only.
+
+    ```mlir
+    %a = llm.rope_select %short, %long : tensor<?x2x48xf32>
+    ```
+  }];
+  let arguments = (ins Llm_Rows:$short_angles, Llm_Rows:$long_angles);
+  let results = (outs Llm_Rows:$result);
+  let assemblyFormat = "$short_angles `,` $long_angles attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Llm_RopeOp : Llm_Op<"rope", [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "rotates the heads of a row by the token's angles";
   let description = [{

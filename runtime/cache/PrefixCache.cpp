@@ -26,14 +26,15 @@ PrefixCache::PrefixCache(int32_t blocks, int64_t blockTokens, bool enabled)
   buckets_.assign(std::bit_ceil(static_cast<size_t>(blocks)), -1);
 }
 
-PrefixCache::Serial PrefixCache::root(const std::string &salt) {
+PrefixCache::Serial PrefixCache::root(const std::string &salt, bool inLongContext) {
   if (!enabled_)
     return 0;
-  if (auto known = roots_.find(salt); known != roots_.end())
+  std::pair key(salt, inLongContext);
+  if (auto known = roots_.find(key); known != roots_.end())
     return known->second;
   if (roots_.size() >= maxRoots)
     roots_.clear();
-  return roots_[salt] = nextSerial_++;
+  return roots_[key] = nextSerial_++;
 }
 
 size_t PrefixCache::bucketOf(Serial parent, std::span<const int32_t> tokens) const {

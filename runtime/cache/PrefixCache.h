@@ -37,8 +37,8 @@ public:
   PrefixCache(int32_t blocks, int64_t blockTokens, bool enabled);
 
   bool enabled() const { return enabled_; }
-  /// Where requests with \p salt begin.
-  Serial root(const std::string &salt);
+  /// Where requests with \p salt begin; \p inLongContext has a root of its own.
+  Serial root(const std::string &salt, bool inLongContext = false);
 
   /// Finds the longest chain of blocks from \p root whose tokens begin \p tokens, takes a reference
   /// of each and appends them to \p blocks, which has room; returns the last node (\p root if there
@@ -102,7 +102,7 @@ private:
   int32_t oldest_ = -1, newest_ = -1;
   int64_t unused_ = 0;
   Serial nextSerial_ = 1;
-  std::map<std::string, Serial> roots_;
+  std::map<std::pair<std::string, bool>, Serial> roots_;
 };
 
 } // namespace llmrt

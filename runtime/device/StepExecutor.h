@@ -11,6 +11,7 @@
 #include "runtime/support/Status.h"
 
 #include <cstdint>
+#include <limits>
 
 namespace llmrt {
 
@@ -26,6 +27,8 @@ struct ModelShape {
   int64_t blockTokens = 16;     ///< the plan's default
   /// Tokens that the widest layer looks back at, the current one counted; 0: all of them.
   int64_t window = 0;
+  /// Sequences of more tokens take other rotary frequencies (longrope), all of their tokens.
+  int64_t shortContext = std::numeric_limits<int64_t>::max();
 };
 
 class StepExecutor {

@@ -102,6 +102,9 @@ Status DraftModel::propose(std::span<DraftRequest> requests) {
       ++same;
     own.assign(request.tokens.begin(), request.tokens.end());
     state.agreed = static_cast<int64_t>(own.size());
+    if (bool isLong = state.agreed > executor_->shape().shortContext;
+        isLong != state.sequence.inLongContext)
+      state.sequence.inLongContext = isLong, same = 0;
     // The last token is computed again if need be: its logits are the first guess.
     state.sequence.computed = std::min({state.sequence.computed, static_cast<int64_t>(same),
                                         static_cast<int64_t>(own.size()) - 1});

@@ -91,8 +91,9 @@ Engine::Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limit
   chunks_.reserve(static_cast<size_t>(limits.maxSequences));
   metrics_.kvBlocks.set(limits.kvBlocks);
   if (drafter && limits.speculation.tokens > 0)
-    speculator_ = std::make_unique<Speculator>(std::move(drafter), limits.speculation,
-                                               limits.maxSequences, limits.maxBatchedTokens);
+    speculator_ =
+        std::make_unique<Speculator>(std::move(drafter), limits.speculation, limits.maxSequences,
+                                     limits.maxBatchedTokens, executor_->shape().shortContext);
 }
 
 Engine::~Engine() = default;
@@ -142,6 +143,10 @@ Status Engine::step() {
       commit(chunk, logits);
     logits += chunk.rows * shape().vocabulary;
   }
+  for (const std::unique_ptr<Sequence> &sequence : running_)
+    if (!sequence->finished && !sequence->inLongContext &&
+        static_cast<int64_t>(sequence->tokens.size()) > shape().shortContext)
+      enterLongContext(*sequence);
   if (limits_.allocationCount && decoding && !anyFinished_)
     metrics_.decodeAllocations.add(limits_.allocationCount() - allocations - uncounted_);
   removeFinished();

@@ -129,6 +129,10 @@ private:
   void saveToHost(Sequence &sequence);
   void dropBlocks(Sequence &sequence);
   void freeHostBlocks(Sequence &sequence);
+  /// Where its blocks are found in the prefix cache: tokens have other keys in long contexts.
+  PrefixCache::Serial rootOf(const Sequence &sequence);
+  /// The sequence has grown over ModelShape::shortContext.
+  void enterLongContext(Sequence &sequence);
   void keepFullBlocks(Sequence &sequence);
   void slideWindow(Sequence &sequence);
 

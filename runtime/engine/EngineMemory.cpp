@@ -29,7 +29,7 @@ void Engine::admit() {
 bool Engine::admitFirst() {
   // In order of rank: a small request never overtakes one that waits for blocks.
   Sequence &first = *waiting_.front();
-  PrefixCache::Serial root = cache_.root(first.options().cacheSalt);
+  PrefixCache::Serial root = rootOf(first);
   PrefixCache::Found found = cache_.find(root, reusable(first));
   int64_t needed =
       blocksFor(static_cast<int64_t>(first.tokens.size())) - found.blocks + found.unused;
@@ -218,6 +218,20 @@ void Engine::dropBlocks(Sequence &sequence) {
   sequence.blocks.clear();
   sequence.computed = sequence.firstBlock = sequence.keptBlocks = 0;
   sequence.keptNode = 0;
+}
+
+PrefixCache::Serial Engine::rootOf(const Sequence &sequence) {
+  return cache_.root(sequence.options().cacheSalt, sequence.inLongContext);
+}
+
+void Engine::enterLongContext(Sequence &sequence) {
+  // Its keys and values are of the short context: all tokens are computed again, but for what
+  // other long sequences left in the prefix cache.
+  dropBlocks(sequence);
+  sequence.inLongContext = true;
+  sequence.keptNode = cache_.take(rootOf(sequence), reusable(sequence), sequence.blocks);
+  sequence.keptBlocks = static_cast<int64_t>(sequence.blocks.size());
+  sequence.computed = sequence.keptBlocks * limits_.blockTokens;
 }
 
 void Engine::keepFullBlocks(Sequence &sequence) {

@@ -112,6 +112,7 @@ std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> req
                        : std::move(options.moreTexts[static_cast<size_t>(choice - 1)]);
   sequence->promptTokens = static_cast<int64_t>(prompt.size());
   sequence->maxTokens = limit;
+  sequence->inLongContext = sequence->promptTokens > shape().shortContext;
   sequence->tokens = std::move(prompt);
   sequence->tokens.reserve(static_cast<size_t>(limit));
   size_t blocks = static_cast<size_t>(blocksFor(std::max(sequence->promptTokens, limit - 1)));

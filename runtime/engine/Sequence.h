@@ -39,6 +39,9 @@ struct Sequence {
   int64_t promptTokens = 0;
   int64_t maxTokens = 0; ///< tokens.size() at which the length limit ends it
   int64_t computed = 0;
+  /// It has more tokens than ModelShape::shortContext, and what is computed is so for long
+  /// contexts.
+  bool inLongContext = false;
   /// Of the KV pool; slidOut where all its tokens left the window.
   std::vector<int32_t> blocks;
   static constexpr int32_t slidOut = -1;

@@ -24,9 +24,9 @@ constexpr int64_t tryAgainTokens = 48, plainSteps = 128;
 } // namespace
 
 Speculator::Speculator(std::unique_ptr<Drafter> drafter, const SpeculationLimits &limits,
-                       int64_t maxSequences, int64_t maxStepTokens)
-    : drafter_(std::move(drafter)), limits_(limits), shares_(firstShares),
-      seconds_(static_cast<size_t>(maxStepTokens + 1)) {
+                       int64_t maxSequences, int64_t maxStepTokens, int64_t shortContext)
+    : drafter_(std::move(drafter)), limits_(limits), shortContext_(shortContext),
+      shares_(firstShares), seconds_(static_cast<size_t>(maxStepTokens + 1)) {
   requests_.reserve(static_cast<size_t>(maxSequences));
   sequences_.reserve(static_cast<size_t>(maxSequences));
 }
@@ -89,9 +89,11 @@ double Speculator::stepSeconds(int64_t tokens) const {
 }
 
 int64_t Speculator::wanted(const Sequence &sequence) const {
-  // The last token of an answer is never computed, so it needs no guess behind it.
-  return std::min(limits_.tokens,
-                  sequence.maxTokens - static_cast<int64_t>(sequence.tokens.size()) - 1);
+  // The last token of an answer is never computed, so it needs no guess behind it. A window ends
+  // where the long context begins, in which the tokens before it have other keys.
+  const int64_t known = static_cast<int64_t>(sequence.tokens.size());
+  return std::min({limits_.tokens, sequence.maxTokens - known - 1,
+                   sequence.inLongContext ? limits_.tokens : shortContext_ - known});
 }
 
 int64_t Speculator::costlyWindow(int64_t decoding, const Sequence &sequence) const {

@@ -47,7 +47,7 @@ struct SpeculationState {
 class Speculator {
 public:
   Speculator(std::unique_ptr<Drafter> drafter, const SpeculationLimits &limits,
-             int64_t maxSequences, int64_t maxStepTokens);
+             int64_t maxSequences, int64_t maxStepTokens, int64_t shortContext);
 
   const SpeculationLimits &limits() const { return limits_; }
   const Drafter &drafter() const { return *drafter_; }
@@ -74,6 +74,7 @@ private:
 
   std::unique_ptr<Drafter> drafter_;
   SpeculationLimits limits_;
+  int64_t shortContext_;       ///< see ModelShape
   DraftShares shares_;         ///< of all sequences: what a new one starts from
   std::vector<float> seconds_; ///< of a step by its tokens, moving; 0: not seen
   double secondsPerGuess_ = 0; ///< of a costly drafter, moving

@@ -25,7 +25,7 @@ StepBuilder::StepBuilder(const StepBudget &largest, int64_t queryTile, int64_t b
       blockTable_(makeArray<int32_t>(largest.sequences * maxBlocksPerSequence)),
       logitRows_(makeArray<int32_t>(largest.rows)), tileSeq_(makeArray<int32_t>(maxTiles_)),
       tileStart_(makeArray<int32_t>(maxTiles_)), tileCount_(makeArray<int32_t>(maxTiles_)),
-      slots_(makeArray<int64_t>(largest.tokens)) {
+      longContext_(makeArray<int32_t>(largest.tokens)), slots_(makeArray<int64_t>(largest.tokens)) {
   step_.tokens = tokens_.get();
   step_.positions = positions_.get();
   step_.queryStart = queryStart_.get();
@@ -36,6 +36,7 @@ StepBuilder::StepBuilder(const StepBudget &largest, int64_t queryTile, int64_t b
   step_.tileSeq = tileSeq_.get();
   step_.tileStart = tileStart_.get();
   step_.tileCount = tileCount_.get();
+  step_.longContext = longContext_.get();
 }
 
 LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
@@ -67,6 +68,7 @@ LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
       tokens_[t] = position < known ? sequence.tokens[static_cast<size_t>(position)]
                                     : sequence.draft[static_cast<size_t>(position - known)];
       positions_[t] = static_cast<int32_t>(position);
+      longContext_[t] = sequence.inLongContext ? 1 : 0;
       slots_[t] =
           int64_t(sequence.blocks[static_cast<size_t>(position / blockTokens_)]) * blockTokens_ +
           position % blockTokens_;

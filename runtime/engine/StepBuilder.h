@@ -28,7 +28,7 @@ private:
   template <typename T> using Array = std::unique_ptr<T[]>;
   int64_t queryTile_, blockTokens_, maxTiles_;
   Array<int32_t> tokens_, positions_, queryStart_, contextLen_, blockTable_, logitRows_;
-  Array<int32_t> tileSeq_, tileStart_, tileCount_;
+  Array<int32_t> tileSeq_, tileStart_, tileCount_, longContext_;
   Array<int64_t> slots_;
   LlmrtStep step_{};
 };

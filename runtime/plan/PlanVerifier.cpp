@@ -185,6 +185,8 @@ Status model(const fbs::Plan &plan) {
   LLMRT_RETURN_IF_ERROR(inRange("model.max_context", m.max_context(), 1, kMaxDimension));
   LLMRT_RETURN_IF_ERROR(inRange("model.rotary_size", m.rotary_size(), 0, m.key_size()));
   LLMRT_RETURN_IF_ERROR(inRange("model.sliding_window", m.sliding_window(), 0, kMaxDimension));
+  LLMRT_RETURN_IF_ERROR(
+      inRange("model.rope_original_context", m.rope_original_context(), 0, kMaxDimension));
   if (m.heads() % m.kv_heads() != 0)
     return invalidFile("model.heads is " + num(m.heads()) + ", no multiple of kv_heads " +
                        num(m.kv_heads()));

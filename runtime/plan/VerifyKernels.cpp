@@ -50,6 +50,10 @@ public:
       add(Per::Nothing, floats(get("positions") * get("half")));
       add(Per::Token, floats(get("half") * 2));
       tasks_ = row(Per::Token, 1);
+    } else if (kind == "rope_select") {
+      for (int i = 0; i < 3; ++i)
+        add(Per::Token, floats(get("half") * 2));
+      tasks_ = row(Per::Token, 1);
     } else if (kind == "gather_rows") {
       add(Per::Token, floats(get("d")));
       add(Per::LogitRow, floats(get("d")));

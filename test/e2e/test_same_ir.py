@@ -97,8 +97,8 @@ def compare(x, a, y, b, same):
     return why
 
 
-def fused(model, path):
-    llmc("compile", model, "-q", "--emit", f"fuse={path}")
+def fused(model, path, *flags):
+    llmc("compile", model, "-q", "--emit", f"fuse={path}", *flags)
     return Module(path.read_text())
 
 
@@ -107,7 +107,9 @@ PAIRS = [(f, n) for f, names in MODELS.items() for n in names if n.endswith(".on
 
 @pytest.mark.parametrize("family,name", PAIRS)
 def test_onnx_and_folder_are_one_model(tiny, tmp_path, family, name):
-    folder = fused(tiny / family, tmp_path / "folder.mlir")
+    # Optimum's export of phi3 has the short factors only.
+    limit = ("--max-model-len", 64) if (family, name) == ("phi3", "model.onnx") else ()
+    folder = fused(tiny / family, tmp_path / "folder.mlir", *limit)
     graph = fused(tiny / family / name, tmp_path / "graph.mlir")
     assert len(folder.defs) > 20
     assert difference(folder, folder.returned, graph, graph.returned, set()) is None

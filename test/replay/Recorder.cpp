@@ -191,6 +191,7 @@ void Recorder::before(const std::string &name, const void *function, const Llmrt
   give(step.queryStart, 4 * (step.S + 1));
   give(step.contextLen, 4 * step.S);
   give(step.blockTable, 4 * step.S * step.maxBlocks);
+  give(step.longContext, 4 * step.T);
   give(step.slots, 8 * step.T);
   give(step.logitRows, 4 * step.R);
   give(step.tileSeq, 4 * step.Q);

@@ -32,6 +32,7 @@ static void writeModel(JsonWriter &j, const fbs::Plan &p) {
         {"max_context", m.max_context()},
         {"rotary_size", m.rotary_size()},
         {"sliding_window", m.sliding_window()},
+        {"rope_original_context", m.rope_original_context()},
         {"parameters", m.parameters()}};
     for (auto [name, value] : fields)
       j.key(name).value(value);

@@ -35,6 +35,8 @@ static void printModel(const Inspection &i, std::ostream &out) {
   std::string context = n(m.max_context()) + " tokens";
   if (m.sliding_window())
     context += ", sliding window " + n(m.sliding_window());
+  if (m.rope_original_context())
+    context += ", longrope's long factors beyond " + n(m.rope_original_context());
   std::string sources, options;
   for (const fbs::SourceFile *s : *p.provenance()->sources())
     sources += (sources.empty() ? "" : ", ") + s->name()->str();

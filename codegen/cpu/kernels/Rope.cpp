@@ -35,6 +35,15 @@ LLMC_KERNEL(rope_gather, int64_t half, int64_t positions) {
   }
 }
 
+LLMC_KERNEL(rope_select, int64_t half) {
+  for (int64_t t = taskBegin; t < taskEnd; ++t) {
+    const float *x = binding<float>(bindings, step->longContext[t] ? 1 : 0) + t * 2 * half;
+    float *y = binding<float>(bindings, 2) + t * 2 * half;
+    for (int64_t i = 0; i < 2 * half; i += kLanes)
+      storePart(y + i, loadPart(x + i, 2 * half - i), 2 * half - i);
+  }
+}
+
 /// RMS norm of one head, from \p x into \p y.
 KERNEL_INLINE void normHead(const float *x, const float *w, float *y, int64_t d, float eps,
                             int64_t plusOne) {

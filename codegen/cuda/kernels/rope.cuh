@@ -51,6 +51,18 @@ LLMC_FN void rotate(const float *cosines, int lane, Value value, Store store) {
   }
 }
 
+/// y[t] = long[t] where the token's sequence takes longrope's long factors, else short[t].
+///   Config: kHalf
+template <class Config>
+LLMC_FN void runRopeSelect(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
+  const long long t = blockIdx.x;
+  if (t >= step->T)
+    return;
+  const float *x = binding<const float>(b, step->longContext[t] ? 1 : 0) + t * 2 * Config::kHalf;
+  for (int i = threadIdx.x; i < 2 * Config::kHalf; i += blockDim.x)
+    binding<float>(b, 2)[t * 2 * Config::kHalf + i] = x[i];
+}
+
 /// Normalises (optionally) and rotates the heads of Q and K, writes Q out and K and V into the
 /// cache. A warp a head; grid: (tokens, ceil(heads + 2 KV heads / warps)).
 ///   Config: kHeads, kKvHeads, kKeySize, kValueSize, kKv (element of the cache), kRotary,

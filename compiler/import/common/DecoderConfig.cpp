@@ -88,6 +88,9 @@ Status DecoderConfig::check() const {
     if (rope.rotarySize > attention.headSize)
       return fail("rotates " + std::to_string(rope.rotarySize) + " values of heads of " +
                   std::to_string(attention.headSize));
+    if (rope.hasLongContexts && rope.originalContext != ropes.front().originalContext)
+      return unsupported("layers whose longrope factors change at different lengths are not "
+                         "supported");
     if (attention.permutedHeads && rope.rotarySize != attention.headSize)
       return unsupported("a partial rotation with interleaved rows is not supported");
   }

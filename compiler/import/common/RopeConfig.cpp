@@ -75,8 +75,8 @@ double yarnScale(const RopeParameters &p) {
 }
 
 /// LongRoPE (Ding et al., 2024), as Phi-3 has it.
-Status scaleLong(const RopeParameters &p, RopeTable &table) {
-  const std::vector<float> &factors = p.useLongFactors ? p.longFactors : p.shortFactors;
+Status scaleLong(const RopeParameters &p, RopeContext context, RopeTable &table) {
+  const std::vector<float> &factors = context == RopeContext::Long ? p.longFactors : p.shortFactors;
   if (factors.size() != table.frequencies.size())
     return fail("scaling 'longrope' has " + std::to_string(factors.size()) + " factors; " +
                 std::to_string(table.frequencies.size()) + " are needed");
@@ -98,24 +98,20 @@ Status scaleLong(const RopeParameters &p, RopeTable &table) {
 
 } // namespace
 
-void limitLongRope(RopeParameters &p, uint64_t wanted, uint64_t &maxContext,
+void limitLongRope(RopeParameters &p, uint64_t wanted, uint64_t maxContext,
                    std::vector<std::string> &notes) {
-  if (p.type != "longrope" || p.originalContext == 0 || p.originalContext >= maxContext)
+  if (p.type != "longrope" || p.originalContext == 0 ||
+      (wanted ? wanted : maxContext) <= p.originalContext)
     return;
+  p.hasLongContexts = true;
   const std::string original = std::to_string(p.originalContext);
-  if (wanted > p.originalContext) {
-    p.useLongFactors = true;
-    notes.push_back("longrope: the long factors are taken, for contexts beyond " + original +
-                    " tokens; shorter ones are better served by a plan of at most that many");
-    return;
-  }
-  notes.push_back("longrope: the short factors are taken, for contexts up to " + original +
-                  " tokens; --max-model-len above that takes the long ones (the model allows " +
-                  std::to_string(maxContext) + ")");
-  maxContext = p.originalContext;
+  notes.push_back("longrope: sequences of up to " + original +
+                  " tokens take the short factors, longer ones the long factors; one that grows "
+                  "over that has its tokens computed again once (--max-model-len " +
+                  original + " avoids it)");
 }
 
-Result<RopeTable> resolveRope(const RopeParameters &p) {
+Result<RopeTable> resolveRope(const RopeParameters &p, RopeContext context) {
   if (!(p.theta > 0) || !std::isfinite(p.theta))
     return fail("the base is " + std::to_string(p.theta) + "; a positive number is needed");
   if (p.rotarySize == 0 || p.rotarySize % 2 != 0 || p.rotarySize > 65536)
@@ -140,7 +136,7 @@ Result<RopeTable> resolveRope(const RopeParameters &p) {
     scaleYarn(p, table.frequencies);
     table.scale = yarnScale(p);
   } else if (p.type == "longrope") {
-    LLMRT_RETURN_IF_ERROR(scaleLong(p, table));
+    LLMRT_RETURN_IF_ERROR(scaleLong(p, context, table));
   } else if (p.type != "default" && p.type != "dynamic") {
     return unsupported(
         "rotary embedding: scaling '" + p.type +

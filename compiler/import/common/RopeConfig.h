@@ -30,10 +30,10 @@ struct RopeParameters {
   std::optional<double> attentionFactor = {}, mscale = {}, mscaleAllDim = {}; ///< yarn, longrope
   bool truncate = true;                                                       ///< yarn
   /// longrope: each divides the frequency of its pair, in contexts up to originalContext and in
-  /// longer ones. A plan has one of the two (see limitLongRope): the reference chooses by the
-  /// length of a prompt, which would make a token's logits depend on what comes after it.
+  /// longer ones.
   std::vector<float> shortFactors = {}, longFactors = {};
-  bool useLongFactors = false;
+  /// The plan has contexts of both kinds (see limitLongRope).
+  bool hasLongContexts = false;
   /// Divides frequency i, for files that hold the result of a scaling (GGUF's rope_freqs.weight).
   std::vector<float> divisors = {};
 
@@ -45,14 +45,17 @@ struct RopeTable {
   double scale = 1.0;             ///< of cosines and sines
 };
 
+/// Which of longrope's factors.
+enum class RopeContext { Short, Long };
+
 /// Calculated as Hugging Face does it, in f32 where it uses f32. Unsupported for an unknown type;
 /// InvalidFile for parameters that make no sense.
-llmrt::Result<RopeTable> resolveRope(const RopeParameters &parameters);
+llmrt::Result<RopeTable> resolveRope(const RopeParameters &parameters,
+                                     RopeContext context = RopeContext::Short);
 
-/// For longrope: chooses the factors for a plan whose contexts end at \p wanted tokens (0: not
-/// said, which means the original context) and lowers \p maxContext to the original one where the
-/// short factors were chosen. Does nothing for the others. \p notes gets a line.
-void limitLongRope(RopeParameters &parameters, uint64_t wanted, uint64_t &maxContext,
+/// For longrope: whether a plan whose contexts end at \p wanted tokens (0: at \p maxContext) needs
+/// both kinds of factors; \p notes gets a line if so. Does nothing for the others.
+void limitLongRope(RopeParameters &parameters, uint64_t wanted, uint64_t maxContext,
                    std::vector<std::string> &notes);
 
 } // namespace llmc

@@ -74,10 +74,8 @@ Value StepBuilder::add(Value a, Value b) {
   return failed ? Value() : llm::AddOp::create(builder, loc, a.getType(), a, b).getResult();
 }
 
-Value StepBuilder::angles(size_t index) {
-  if (ropeAngles[index])
-    return ropeAngles[index];
-  llmrt::Result<RopeTable> table = resolveRope(config.ropes[index]);
+Value StepBuilder::angles(const RopeParameters &rope, RopeContext context) {
+  llmrt::Result<RopeTable> table = resolveRope(rope, context);
   if (!table) {
     emitError(loc) << table.status().message();
     failed = true;
@@ -87,10 +85,20 @@ Value StepBuilder::angles(size_t index) {
   auto values = DenseElementsAttr::get(RankedTensorType::get({pairs}, builder.getF32Type()),
                                        ArrayRef<float>(table->frequencies));
   Value frequencies = llm::WeightConstantOp::create(builder, loc, values.getType(), values);
-  return ropeAngles[index] = llm::RopeAnglesOp::create(
-             builder, loc,
-             RankedTensorType::get({ShapedType::kDynamic, 2, pairs}, builder.getF32Type()),
-             positions, frequencies, real(table->scale));
+  return llm::RopeAnglesOp::create(
+      builder, loc, RankedTensorType::get({ShapedType::kDynamic, 2, pairs}, builder.getF32Type()),
+      positions, frequencies, real(table->scale));
+}
+
+Value StepBuilder::angles(size_t index) {
+  if (ropeAngles[index])
+    return ropeAngles[index];
+  const RopeParameters &rope = config.ropes[index];
+  Value result = angles(rope, RopeContext::Short);
+  if (rope.hasLongContexts && result)
+    if (Value other = angles(rope, RopeContext::Long))
+      result = llm::RopeSelectOp::create(builder, loc, result.getType(), result, other);
+  return ropeAngles[index] = result;
 }
 
 Value StepBuilder::embed(Value tokens, Value positions) {
@@ -188,6 +196,9 @@ DictionaryAttr StepBuilder::modelAttributes() {
       {"sliding_window", window}};
   for (auto [name, value] : numbers)
     list.set(name, number(static_cast<int64_t>(value)));
+  for (const RopeParameters &rope : config.ropes)
+    if (rope.hasLongContexts)
+      list.set("rope_original_context", number(static_cast<int64_t>(rope.originalContext)));
   list.set("rope_theta", real(config.ropes.empty() ? 0 : config.ropes.front().theta));
   return list.getDictionary(builder.getContext());
 }

@@ -44,6 +44,7 @@ private:
   Value add(Value a, Value b);
   /// Cosines and sines of rope \p index, made once.
   Value angles(size_t index);
+  Value angles(const RopeParameters &rope, RopeContext context);
 
   // Attention (AttentionBuilder.cpp).
   struct Qkv {

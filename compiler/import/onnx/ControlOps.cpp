@@ -105,6 +105,11 @@ LogicalResult ifOperator(Node &node) {
                node.emit<SelectOp>(Node::elementOf(a.getType()), condition, a, b));
     return success();
   }
+  // Tables are the same wherever they stand: passes see which ones are chosen.
+  for (Region &region : regions)
+    for (Operation &inner : llvm::make_early_inc_range(region.front()))
+      if (isa<ConstantOp, WeightOp>(inner))
+        inner.moveBefore(node.builder.getInsertionBlock(), node.builder.getInsertionPoint());
   auto op = IfOp::create(node.builder, node.loc, types, condition);
   for (unsigned i = 0; i < 2; ++i) {
     OpBuilder::InsertionGuard guard(node.builder);

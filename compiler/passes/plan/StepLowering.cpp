@@ -55,8 +55,9 @@ LogicalResult StepLowering::lowerOp(Operation *op) {
         return success();
       })
       .Case<EmbeddingOp, GatherRowsOp, LinearOp, QuantizeOp, RmsNormOp, LayerNormOp, RopeAnglesOp,
-            RopeGatherOp, RopeAppendOp, AttentionOp, ColumnsOp, RouteOp, ExpertLinearOp, CombineOp,
-            HeadLinearOp, LatentAppendOp>([&](auto typed) { return lowerOp(typed); })
+            RopeGatherOp, RopeSelectOp, RopeAppendOp, AttentionOp, ColumnsOp, RouteOp,
+            ExpertLinearOp, CombineOp, HeadLinearOp, LatentAppendOp>(
+          [&](auto typed) { return lowerOp(typed); })
       .Case<AddOp>([&](auto) { return lowerElementwise(op, "add"); })
       .Case<MulOp>([&](auto) { return lowerElementwise(op, "mul"); })
       .Case<ActivateOp>([&](ActivateOp o) {
@@ -302,6 +303,16 @@ LogicalResult StepLowering::lowerOp(RopeGatherOp op) {
              {"y", y}},
             {{"half", dim(op, 2)}, {"positions", dim(op.getCos(), 0)}},
             b.perRow(RowKind::Token, 1));
+  return success();
+}
+
+LogicalResult StepLowering::lowerOp(RopeSelectOp op) {
+  Value y = result(op, RowKind::Token, "angles");
+  b.command(op.getLoc(), "rope_select", "rope_select",
+            {{"short", rows(op.getShortAngles()).memory},
+             {"long", rows(op.getLongAngles()).memory},
+             {"y", y}},
+            {{"half", dim(op, 2)}}, b.perRow(RowKind::Token, 1));
   return success();
 }
 

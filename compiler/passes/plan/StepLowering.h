@@ -30,6 +30,7 @@ private:
   llvm::LogicalResult lowerOp(llm::LayerNormOp op);
   llvm::LogicalResult lowerOp(llm::RopeAnglesOp op);
   llvm::LogicalResult lowerOp(llm::RopeGatherOp op);
+  llvm::LogicalResult lowerOp(llm::RopeSelectOp op);
   llvm::LogicalResult lowerOp(llm::RopeAppendOp op);
   llvm::LogicalResult lowerOp(llm::AttentionOp op);
   llvm::LogicalResult lowerOp(llm::ColumnsOp op);

@@ -269,6 +269,7 @@ DictionaryAttr Step::modelAttributes(int64_t vocabulary) {
   set("vocab_size", vocabulary);
   set("max_context", maxContext);
   set("rotary_size", rotarySize);
+  set("rope_original_context", originalContext);
   if (!layers.empty()) {
     const Layer &first = layers.begin()->second;
     set("heads", first.heads);

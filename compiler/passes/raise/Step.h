@@ -121,6 +121,13 @@ private:
                      int64_t rotary, bool isInterleaved, std::string &problem);
   mlir::Value anglesFromTables(mlir::Operation *op, mlir::Value cos, mlir::Value sin,
                                int64_t rotary, std::string &problem);
+  /// Tables that an If chooses by the length of the context: longrope.
+  mlir::Value anglesByLength(mlir::Operation *op, mlir::Value cos, mlir::Value sin, int64_t rotary,
+                             std::string &problem);
+  /// The most tokens for which \p condition chooses the other than \p longBranch.
+  std::optional<int64_t> lengthLimit(mlir::Value condition, unsigned &longBranch);
+  /// Columns of a table of cosines; 0: it is no matrix.
+  static int64_t tableColumns(mlir::Value table);
   mlir::Value anglesFromFrequencies(mlir::Operation *op, mlir::Value cos, mlir::Value sin,
                                     int64_t rotary, bool isInterleaved, std::string &problem);
   /// Whether an integer value is each token's position plus a constant, which is returned.
@@ -190,7 +197,8 @@ private:
   std::map<std::pair<const void *, std::vector<int64_t>>, mlir::Value> materialized;
   llvm::SmallVector<mlir::Attribute> files;
   std::map<std::string, int64_t> fileIndex;
-  llvm::MapVector<std::pair<mlir::Value, mlir::Value>, mlir::Value> tableAngles;
+  llvm::MapVector<std::pair<mlir::Value, mlir::Value>, mlir::Value> tableAngles,
+      selectedAngles; ///< By cosines and sines; by the angles of short and of long contexts.
   llvm::DenseMap<mlir::Attribute, mlir::Value> frequencyAngles;
   /// What the rows of a rotation were a view of: rows and offset, to know the part of a head that
   /// is not rotated.
@@ -203,7 +211,7 @@ private:
     mlir::Value appended; ///< !llm.kv
   };
   std::map<int64_t, Layer> layers;
-  int64_t hiddenSize = 0, intermediateSize = 0, rotarySize = 0, tableRows = 0;
+  int64_t hiddenSize = 0, intermediateSize = 0, rotarySize = 0, tableRows = 0, originalContext = 0;
   double ropeTheta = 0;
 };
 

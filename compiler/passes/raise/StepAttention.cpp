@@ -233,8 +233,7 @@ Lifted Step::liftGroupQueryAttention(GroupQueryAttentionOp op) {
   if (op.getDoRotary()) {
     if (op.getPositionIds() && positionOffset(op.getPositionIds()) != 0)
       return fail(op, "its position_ids are not the tokens' positions");
-    auto tableType = dyn_cast<RankedTensorType>(op.getCosCache().getType());
-    int64_t rotary = tableType && tableType.getRank() == 2 ? 2 * tableType.getDimSize(1) : 0;
+    int64_t rotary = 2 * tableColumns(op.getCosCache());
     if (rotary <= 0 || rotary > pq->size)
       return fail(op, "cos_cache must be [positions, rotated / 2]");
     Value table = anglesFromTables(op, op.getCosCache(), op.getSinCache(), rotary, problem);

@@ -5,6 +5,7 @@
 #include "dialects/graph/NodeLocation.h"
 
 #include <cmath>
+#include <utility>
 
 using namespace mlir;
 using namespace llmc;
@@ -136,8 +137,99 @@ Value Step::angles(Operation *op, Value cos, Value sin, Value positionIds, int64
   return anglesFromFrequencies(op, cos, sin, rotary, isInterleaved, problem);
 }
 
+/// What the branch gives for \p value, a result of an If; 0 is the one of a true condition.
+static Value fromBranch(Value value, unsigned branch) {
+  auto choice = value.getDefiningOp<IfOp>();
+  return choice ? choice->getRegion(branch).front().getTerminator()->getOperand(
+                      cast<OpResult>(value).getResultNumber())
+                : value;
+}
+
+int64_t Step::tableColumns(Value table) {
+  auto type = dyn_cast<RankedTensorType>(fromBranch(table, 0).getType());
+  return type && type.getRank() == 2 ? type.getDimSize(1) : 0;
+}
+
+std::optional<int64_t> Step::lengthLimit(Value condition, unsigned &longBranch) {
+  auto compare = condition.getDefiningOp<CompareOp>();
+  if (!compare)
+    return std::nullopt;
+  // total > n, total >= n + 1, n < total, ... of the context with the new tokens.
+  auto isTotal = [&](Value value) {
+    for (auto [index, sample] : llvm::enumerate(samples.samples())) {
+      HostArrayRef total = samples.data(value, index);
+      if (!total || total->isFloat() || total->size() != 1 || total->ints[0] != sample.total())
+        return false;
+    }
+    return true;
+  };
+  Value a = compare.getA(), b = compare.getB();
+  CompareKind kind = compare.getKind();
+  if (isTotal(b)) {
+    std::swap(a, b);
+    kind = kind == CompareKind::Gt   ? CompareKind::Lt
+           : kind == CompareKind::Ge ? CompareKind::Le
+           : kind == CompareKind::Lt ? CompareKind::Gt
+           : kind == CompareKind::Le ? CompareKind::Ge
+                                     : kind;
+  }
+  HostArrayRef number = samples.constant(b);
+  if (!isTotal(a) || !number || number->isFloat() || number->size() != 1)
+    return std::nullopt;
+  longBranch = kind == CompareKind::Gt || kind == CompareKind::Ge ? 0 : 1;
+  const int64_t n = number->ints[0];
+  if (n < 2 || n > INT32_MAX)
+    return std::nullopt;
+  switch (kind) {
+  case CompareKind::Gt:
+  case CompareKind::Le:
+    return n;
+  case CompareKind::Ge:
+  case CompareKind::Lt:
+    return n - 1;
+  default:
+    return std::nullopt;
+  }
+}
+
+Value Step::anglesByLength(Operation *op, Value cos, Value sin, int64_t rotary,
+                           std::string &problem) {
+  auto choice = cos.getDefiningOp<IfOp>();
+  unsigned longBranch = 0;
+  std::optional<int64_t> limit = sin.getDefiningOp<IfOp>() == choice
+                                     ? lengthLimit(choice.getCondition(), longBranch)
+                                     : std::nullopt;
+  if (!limit || (originalContext && originalContext != *limit)) {
+    problem = "its cosines and sines are chosen by a condition that is not one length of the "
+              "context which all layers share";
+    return {};
+  }
+  const int64_t rows = std::exchange(tableRows, 0);
+  Value brief = anglesFromTables(op, fromBranch(cos, 1 - longBranch),
+                                 fromBranch(sin, 1 - longBranch), rotary, problem);
+  if (!brief)
+    return {};
+  if (tableRows < *limit) {
+    problem = llvm::formatv("its tables for contexts of up to {0} tokens have {1} rows", *limit,
+                            tableRows);
+    return {};
+  }
+  tableRows = rows; // longer contexts never read that table
+  Value extended = anglesFromTables(op, fromBranch(cos, longBranch), fromBranch(sin, longBranch),
+                                    rotary, problem);
+  if (!extended)
+    return {};
+  originalContext = *limit;
+  Value &known = selectedAngles[{brief, extended}];
+  if (!known)
+    known = llm::RopeSelectOp::create(builder, op->getLoc(), brief.getType(), brief, extended);
+  return known;
+}
+
 Value Step::anglesFromTables(Operation *op, Value cos, Value sin, int64_t rotary,
                              std::string &problem) {
+  if (cos.getDefiningOp<IfOp>())
+    return anglesByLength(op, cos, sin, rotary, problem);
   StringRef name = nodeName(op->getLoc());
   Value cosTable = weight(cos, name, problem),
         sinTable = cosTable ? weight(sin, name, problem) : Value();
@@ -149,13 +241,12 @@ Value Step::anglesFromTables(Operation *op, Value cos, Value sin, int64_t rotary
     return {};
   }
   Value &known = tableAngles[{cosTable, sinTable}];
-  if (!known) {
-    tableRows = tableRows ? std::min(tableRows, type.getDimSize(0)) : type.getDimSize(0);
+  tableRows = tableRows ? std::min(tableRows, type.getDimSize(0)) : type.getDimSize(0);
+  if (!known)
     known = llm::RopeGatherOp::create(
         builder, op->getLoc(),
         RankedTensorType::get({ShapedType::kDynamic, 2, rotary / 2}, builder.getF32Type()),
         positions, cosTable, sinTable);
-  }
   return known;
 }
 

@@ -33,6 +33,8 @@ ModelShape modelShape(const fbs::Plan &plan) {
   shape.queryTile = plan.limits()->query_tile();
   shape.kvBytesPerToken = plan.kv()->bytes_per_token();
   shape.blockTokens = plan.kv()->block_tokens();
+  if (plan.model()->rope_original_context())
+    shape.shortContext = plan.model()->rope_original_context();
   // A block holds all layers, so it is free only when it left the widest window.
   for (const fbs::KvLayer *layer : *plan.kv()->layers()) {
     if (layer->window() == 0)

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define LLMRT_KERNEL_ABI 1
+#define LLMRT_KERNEL_ABI 2
 
 /// KV tokens are stored in runs of this many, whatever the block size: a key run is [d][16].
 #define LLMRT_KV_RUN 16
@@ -37,6 +37,8 @@ typedef struct LlmrtStep {
   uint8_t *kv;              ///< the KV pool: [blocks][blockBytes]
   int64_t blockTokens;      ///< tokens a block, a multiple of LLMRT_KV_RUN
   int64_t blockBytes;       ///< blockTokens * the plan's KV bytes a token
+  /// [T] 1 where the token's sequence takes longrope's long factors, else 0 (since ABI 2).
+  const int32_t *longContext;
 } LlmrtStep;
 
 /// KV memory of one block: the layers one after the other, layer l at blockTokens *

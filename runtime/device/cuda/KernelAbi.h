@@ -15,7 +15,7 @@
 #ifndef LLMRT_DEVICE_CUDA_KERNELABI_H
 #define LLMRT_DEVICE_CUDA_KERNELABI_H
 
-#define LLMRT_CUDA_ABI 1
+#define LLMRT_CUDA_ABI 2
 
 #define LLMRT_CUDA_MAX_BINDINGS 12
 #define LLMRT_CUDA_MAX_SCALARS 8
@@ -42,6 +42,7 @@ typedef struct LlmrtCudaStep {
   long long blockBytes;    ///< blockTokens * the plan's KV bytes a token
   const int *ancestors;    ///< [T, ancestorWidth], or null: no token has a tree
   long long ancestorWidth; ///< see codegen/cuda/kernels/README.md, "Trees"
+  const int *longContext;  ///< [T] 1: the token's sequence takes longrope's long factors (ABI 2)
 } LlmrtCudaStep;
 
 /// By value: the command's buffers in the order of its kernel's signature and its scalars.

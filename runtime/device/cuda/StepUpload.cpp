@@ -21,6 +21,7 @@ Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, i
   add(d.S + 1, 4);
   add(d.S, 4);
   add(d.S * maxBlocks, 4);
+  add(d.T, 4); // long contexts
   add(d.T, 8); // slots
   add(d.R, 4);
   for (int i = 0; i < 3; ++i) // tiles
@@ -62,6 +63,7 @@ Status StepUpload::enqueue(const Driver &driver, CUstream stream, const LlmrtSte
   s.tileSeq = put(step.tileSeq, step.Q);
   s.tileStart = put(step.tileStart, step.Q);
   s.tileCount = put(step.tileCount, step.Q);
+  s.longContext = put(step.longContext, step.T);
   s.kv = reinterpret_cast<unsigned char *>(kv);
   s.blockTokens = blockTokens;
   s.blockBytes = blockBytes;

@@ -13,7 +13,8 @@ const CudaModel model = {"test", "test", 256, 16, 1024, {}};
 TEST(Rope, AnglesAndTables) {
   EmulatedKernels kernels(
       {{"angles", "rope_angles", {{"half", int64_t(20)}, {"scale", 1.5}}},
-       {"tables", "rope_gather", {{"half", int64_t(20)}, {"positions", int64_t(9)}}}},
+       {"tables", "rope_gather", {{"half", int64_t(20)}, {"positions", int64_t(9)}}},
+       {"select", "rope_select", {{"half", int64_t(20)}}}},
       model);
   std::mt19937 rng(8);
   const std::vector<float> frequencies = randomFloats(rng, 20, 0, 1),
@@ -35,6 +36,14 @@ TEST(Rope, AnglesAndTables) {
       ASSERT_EQ(rows[t * 40 + i], cosines[row * 20 + i]);
       ASSERT_EQ(rows[t * 40 + 20 + i], sines[row * 20 + i]);
     }
+  const std::vector<int32_t> isLong = {1, 0, 0, 1, 1};
+  const DeviceArray contexts(isLong);
+  step.longContext = reinterpret_cast<const int *>(contexts.data());
+  DeviceArray chosen(5 * 40 * 4);
+  const std::vector<float> got =
+      runAll<float>(kernels, "select", step, pointers({&y, &z, &chosen}), chosen);
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_EQ(got[i], (isLong[i / 40] ? rows : angles)[i]);
 }
 
 struct RopeCase {

@@ -76,6 +76,8 @@ func.func @attention(%positions: tensor<?xi32>, %q: tensor<?x64xf32>, %k: tensor
   %a = llm.rope_angles %positions, %f {scale = 0.5 : f64} : (tensor<?xi32>, tensor<8xf32>) -> tensor<?x2x8xf32>
   // CHECK: llm.rope_gather %{{.*}} : (tensor<?xi32>, tensor<256x8xf32>, tensor<256x8xf32>) -> tensor<?x2x8xf32>
   %t = llm.rope_gather %positions, %cos, %sin : (tensor<?xi32>, tensor<256x8xf32>, tensor<256x8xf32>) -> tensor<?x2x8xf32>
+  // CHECK: llm.rope_select %[[A]], %{{.*}} : tensor<?x2x8xf32>
+  %s = llm.rope_select %a, %t : tensor<?x2x8xf32>
   // CHECK: llm.rope %{{.*}}, %[[A]] {heads = 4 : i64, interleaved} : tensor<?x64xf32>, tensor<?x2x8xf32>
   %r = llm.rope %q, %a {heads = 4 : i64, interleaved} : tensor<?x64xf32>, tensor<?x2x8xf32>
   // CHECK: %[[C:.*]] = llm.kv_cache 3 : <2 x 16 x 16 x bf16, paged>

@@ -107,6 +107,51 @@ module {
 
 // -----
 
+// longrope as ONNX Runtime's model builder writes it: the tables are chosen by the context's length. The short ones do not
+// bound the context.
+// CHECK: llm.model = {{.*}}max_context = 128 : i64{{.*}}rope_original_context = 32 : i64
+// CHECK: %[[SHORT:.*]] = llm.rope_gather %{{.*}} : (tensor<?xi32>, tensor<32x2xf32>, tensor<32x2xf32>)
+// CHECK: %[[LONG:.*]] = llm.rope_gather %{{.*}} : (tensor<?xi32>, tensor<128x2xf32>, tensor<128x2xf32>)
+// CHECK: %[[A:.*]] = llm.rope_select %[[SHORT]], %[[LONG]] : tensor<?x2x2xf32>
+// CHECK: llm.rope %{{.*}}, %[[A]] {heads = 2 : i64}
+// CHECK: llm.rope %{{.*}}, %[[A]] {heads = 1 : i64}
+module {
+  func.func @main(%ids: tensor<?x?xi64> {graph.name = "input_ids"}, %am: tensor<?x?xi64> {graph.name = "attention_mask"},
+                  %pk: tensor<?x1x?x4xf32> {graph.name = "past_key_values.0.key"},
+                  %pv: tensor<?x1x?x4xf32> {graph.name = "past_key_values.0.value"})
+      -> (tensor<?x?x8xf32> {graph.name = "logits"}, tensor<?x1x?x4xf32> {graph.name = "present.0.key"},
+          tensor<?x1x?x4xf32> {graph.name = "present.0.value"}) {
+    %axis = graph.constant dense<1> : tensor<1xi64>
+    %one = graph.constant dense<1> : tensor<i64>
+    %e = graph.weight "embed" in "m.data" at 0 bytes 512 : tensor<4x32xf32>
+    %w = graph.weight "wqkv" in "m.data" at 512 bytes 256 : tensor<16x1x16xui8>
+    %s = graph.weight "scales" in "m.data" at 768 bytes 64 : tensor<16xf32>
+    %cos = graph.weight "cos" in "m.data" at 1024 bytes 256 : tensor<32x2xf32>
+    %sin = graph.weight "sin" in "m.data" at 1280 bytes 256 : tensor<32x2xf32>
+    %longCos = graph.weight "long_cos" in "m.data" at 1536 bytes 1024 : tensor<128x2xf32>
+    %longSin = graph.weight "long_sin" in "m.data" at 2560 bytes 1024 : tensor<128x2xf32>
+    %original = graph.constant dense<32> : tensor<i64>
+    %x = graph.gather %e, %ids : (tensor<4x32xf32>, tensor<?x?xi64>) -> tensor<?x?x32xf32>
+    %qkv = graph.matmul_nbits %x, %w scales %s {K = 32 : i64, N = 16 : i64, bits = 4 : i64, block_size = 32 : i64} : (tensor<?x?x32xf32>, tensor<16x1x16xui8>, tensor<16xf32>) -> tensor<?x?x16xf32>
+    %sum = graph.reduce sum %am axes %axis {keepdims = false} : (tensor<?x?xi64>, tensor<1xi64>) -> tensor<?xi64>
+    %less = graph.binary sub %sum, %one : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>
+    %lengths = graph.cast %less : (tensor<?xi64>) -> tensor<?xi32>
+    %shape = graph.shape %am : (tensor<?x?xi64>) -> tensor<2xi64>
+    %t = graph.gather %shape, %one : (tensor<2xi64>, tensor<i64>) -> tensor<i64>
+    %total = graph.cast %t : (tensor<i64>) -> tensor<i32>
+    %isLong = graph.compare lt %original, %t : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    %tables:2 = graph.if %isLong : (tensor<i1>) -> (tensor<*xf32>, tensor<*xf32>) {
+      graph.yield %longCos, %longSin : tensor<128x2xf32>, tensor<128x2xf32>
+    } else {
+      graph.yield %cos, %sin : tensor<32x2xf32>, tensor<32x2xf32>
+    }
+    %y, %k, %v = graph.group_query_attention %qkv past %pk, %pv lengths %lengths, %total cos %tables#0 sin %tables#1 {do_rotary, kv_num_heads = 1 : i64, num_heads = 2 : i64, local_window_size = 8 : i64, softcap = 20.0 : f32, resultSegmentSizes = array<i32: 1, 1, 1>} : (tensor<?x?x16xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>, tensor<?xi32>, tensor<i32>, tensor<*xf32>, tensor<*xf32>) -> (tensor<?x?x8xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>)
+    return %y, %k, %v : tensor<?x?x8xf32>, tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>
+  }
+}
+
+// -----
+
 // Cosines and sines as functions of the position: the frequencies are found in the graph. Q, K and V of a head are
 // interleaved in the projection, so that its rows are put in order. There is no cache in the graph: one is made. The mask has
 // a window of 3 keys.

@@ -210,6 +210,24 @@ TEST(RopeGather, CopiesRowsOfTheTables) {
     }
 }
 
+TEST(RopeSelect, TakesTheRowOfTheSequencesContext) {
+  std::mt19937 rng(3);
+  const int64_t half = 9, tokens = 5;
+  std::vector<float> a = randomFloats(rng, tokens * 2 * half),
+                     b = randomFloats(rng, tokens * 2 * half);
+  std::vector<int32_t> isLong = {0, 1, 1, 0, 1};
+  LlmrtStep step{};
+  step.T = tokens, step.longContext = isLong.data();
+  for (CpuLevel level : runnableLevels()) {
+    CompiledKernel kernel("rope_select", {{"half", half}}, level);
+    Buffer ab = Buffer::of(a), bb = Buffer::of(b), y(tokens * 2 * half * 4);
+    kernel.run(step, {ab.data(), bb.data(), y.data()}, tokens, {}, 2);
+    EXPECT_TRUE(y.guardIsIntact());
+    for (int64_t i = 0; i < tokens * 2 * half; ++i)
+      EXPECT_EQ(y.floats()[i], (isLong[i / (2 * half)] ? b : a)[i]) << i;
+  }
+}
+
 /// Every packing gives the row that unpackRow gives, times the scale.
 TEST(Embed, ReadsEveryPacking) {
   std::mt19937 rng(9);

@@ -75,6 +75,46 @@ TEST(EnginePrefix, A16_OnlyWhatIsNotCachedIsScheduled) {
   EXPECT_EQ(bench.engine->metrics().prefixHits, 256);
 }
 
+TEST(EnginePrefix, LongContextsHaveKeysOfTheirOwn) {
+  BenchOptions setup;
+  setup.shortContext = 40;
+  TestBench bench(setup);
+  // 30 tokens grow to 41: the last but one is computed with all before it.
+  RecordingListener grows;
+  ASSERT_TRUE(bench.add(promptOf(30), 20, grows));
+  bench.drain();
+  EXPECT_EQ(grows.ids, expected(promptOf(30), 20));
+  const std::vector<int64_t> steps = {30, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 41, 1, 1, 1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(bench.executor->tokensOfSteps, steps);
+  EXPECT_EQ(grows.stats.preemptions, 0);
+  // Exactly the short context; one more; a short one again: each finds its own kind.
+  for (const auto &[n, cached] :
+       std::vector<std::pair<int, int64_t>>{{40, 16}, {41, 16}, {39, 32}}) {
+    RecordingListener listener;
+    ASSERT_TRUE(bench.add(promptOf(n), 1, listener));
+    bench.drain();
+    EXPECT_EQ(listener.ids, expected(promptOf(n), 1)) << n;
+    EXPECT_EQ(listener.stats.cachedTokens, cached) << n;
+  }
+}
+
+TEST(EngineChoices, GrowIntoTheLongContextTogether) {
+  BenchOptions setup;
+  setup.shortContext = 40;
+  TestBench bench(setup);
+  ChoicesListener listener(3);
+  RequestOptions options;
+  options.prompt = promptOf(40);
+  options.maxNewTokens = 5;
+  options.choices = 3;
+  options.listener = &listener;
+  ASSERT_TRUE(bench.engine->add(std::move(options)));
+  bench.drain();
+  for (const std::vector<int32_t> &ids : listener.ids)
+    EXPECT_EQ(ids, expected(promptOf(40), 5));
+  EXPECT_EQ(bench.engine->freeBlocks(), 256);
+}
+
 TEST(EnginePrefix, AConversationFindsItsAnswerToo) {
   TestBench bench;
   RecordingListener first, second;

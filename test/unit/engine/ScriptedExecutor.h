@@ -68,7 +68,9 @@ public:
     for (int64_t t = 0; t < step.T; ++t) {
       EXPECT_GE(step.tokens[t], 0);
       EXPECT_LT(step.tokens[t], shape_.vocabulary);
-      kv_.at(static_cast<size_t>(step.slots[t])) = step.tokens[t] + 1; // 0 is "nothing here"
+      // 0 is "nothing here"
+      kv_.at(static_cast<size_t>(step.slots[t])) =
+          step.tokens[t] + 1 + (step.longContext[t] ? longContext : 0);
     }
     logits_.assign(static_cast<size_t>(step.R * shape_.vocabulary), -5.0f);
     for (int64_t r = 0; r < step.R; ++r)
@@ -114,7 +116,10 @@ private:
     int64_t first = shape_.window > 0 ? std::max<int64_t>(0, position - shape_.window + 1) : 0;
     for (int64_t p = first; p <= position; ++p) {
       int64_t block = step.blockTable[s * step.maxBlocks + p / blockTokens_];
-      context.push_back(kv_.at(static_cast<size_t>(block * blockTokens_ + p % blockTokens_)) - 1);
+      const int32_t cell = kv_.at(static_cast<size_t>(block * blockTokens_ + p % blockTokens_));
+      // All keys are of one kind, that of the length for which this row is the newest token.
+      EXPECT_EQ(cell >= longContext, position + 1 > shape_.shortContext);
+      context.push_back(cell % longContext - 1);
     }
     float *row = &logits_[static_cast<size_t>(r * shape_.vocabulary)];
     row[script_(context)] = 10;
@@ -122,6 +127,7 @@ private:
       adjust(context, row);
   }
 
+  static constexpr int32_t longContext = 1 << 20;
   ModelShape shape_;
   Script script_;
   int64_t blockTokens_ = 0;

@@ -147,15 +147,17 @@ private:
   int64_t width_;
 };
 
-std::unique_ptr<Drafter> ownModel(int64_t kvBlocks = 256, int salt = 0) {
+std::unique_ptr<Drafter> ownModel(int64_t kvBlocks = 256, int salt = 0,
+                                  int64_t shortContext = INT64_MAX) {
   DraftModelLimits limits{.maxBatchedTokens = 64,
                           .maxSequences = 8,
                           .blockTokens = 16,
                           .kvBlocks = kvBlocks,
                           .sampledVocabulary = vocabulary};
-  auto executor = std::make_unique<ScriptedExecutor>(shapeOf(), [salt](const Ids &c) {
-    return (hashScript(c, vocabulary) + salt * int32_t(c.size() % 3 == 0)) % vocabulary;
-  });
+  auto executor =
+      std::make_unique<ScriptedExecutor>(shapeOf(4096, shortContext), [salt](const Ids &c) {
+        return (hashScript(c, vocabulary) + salt * int32_t(c.size() % 3 == 0)) % vocabulary;
+      });
   return std::move(*DraftModel::create(std::move(executor), limits));
 }
 
@@ -163,7 +165,8 @@ struct Speculative {
   explicit Speculative(std::unique_ptr<Drafter> drafter, int64_t window = 4, bool adaptive = false,
                        BenchOptions setup = {}) {
     setup.limits.speculation = {window, adaptive};
-    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context), setup.script);
+    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context, setup.shortContext),
+                                                    setup.script);
     executor = owned.get();
     engine = std::move(*Engine::create(std::move(owned), setup.limits, std::move(drafter)));
   }
@@ -231,6 +234,29 @@ TEST(Speculation, S12_EveryRowIsPlainDecodingWhateverIsAccepted) {
           EXPECT_GT(m.acceptedTokens, 200);
         }
       }
+}
+
+// Windows end where the long context begins: every row is computed with keys of its own length.
+TEST(Speculation, GrowsIntoTheLongContext) {
+  auto all = drafters();
+  all.push_back({"longrope draft", [] { return ownModel(256, 0, 33); }});
+  for (auto &[name, make] : all)
+    for (int64_t blocks : {256, 12}) {
+      SCOPED_TRACE(std::string(name) + " " + std::to_string(blocks));
+      BenchOptions setup;
+      setup.shortContext = 33;
+      setup.limits.kvBlocks = blocks;
+      setup.limits.maxBatchedTokens = 16;
+      setup.limits.maxRows = 16;
+      Speculative bench(make(), 4, false, setup);
+      std::vector<RecordingListener> listeners(6);
+      for (int i = 0; i < 6; ++i)
+        bench.add(promptOf(10 + 9 * i, i), 60 + i, listeners[size_t(i)]);
+      bench.drain();
+      for (int i = 0; i < 6; ++i)
+        EXPECT_EQ(listeners[size_t(i)].ids, expected(promptOf(10 + 9 * i, i), 60 + i)) << i;
+      EXPECT_EQ(bench.engine->freeBlocks(), blocks);
+    }
 }
 
 TEST(Speculation, S15_TheSeedsTextIsTheSameWithEveryDrafterAndWindow) {

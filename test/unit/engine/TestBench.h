@@ -10,10 +10,11 @@ namespace llmrt::test {
 
 inline constexpr int32_t vocabulary = 97;
 
-inline ModelShape shapeOf(int64_t context = 4096) {
+inline ModelShape shapeOf(int64_t context = 4096, int64_t shortContext = INT64_MAX) {
   ModelShape shape;
   shape.vocabulary = vocabulary;
   shape.maxContext = context;
+  shape.shortContext = shortContext;
   shape.maxTokens = 512;
   shape.maxSequences = 64;
   shape.maxRows = 512;
@@ -23,7 +24,7 @@ inline ModelShape shapeOf(int64_t context = 4096) {
 }
 
 struct BenchOptions {
-  int64_t context = 4096;
+  int64_t context = 4096, shortContext = INT64_MAX;
   EngineLimits limits{.maxBatchedTokens = 64,
                       .maxSequences = 8,
                       .blockTokens = 16,
@@ -37,7 +38,8 @@ struct BenchOptions {
 
 struct TestBench {
   explicit TestBench(const BenchOptions &setup = {}) {
-    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context), setup.script);
+    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context, setup.shortContext),
+                                                    setup.script);
     executor = owned.get();
     engine = std::move(*Engine::create(std::move(owned), setup.limits));
   }

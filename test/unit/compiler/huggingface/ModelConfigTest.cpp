@@ -230,7 +230,10 @@ TEST_F(Config, readsFalcon) {
   const DecoderConfig forty = good(sizes + R"(,"new_decoder_architecture":true,"num_kv_heads":2})");
   EXPECT_EQ(forty.attention.kvHeads, 2u);
   EXPECT_EQ(forty.residual, ResidualForm::Parallel);
-  expectError(sizes + R"(,"alibi":true})", "'alibi' is true; only false");
+  const DecoderConfig rw = good(sizes + R"(,"alibi":true,"multi_query":false})");
+  EXPECT_TRUE(rw.attention.alibi && rw.ropes.empty());
+  EXPECT_EQ(rw.attention.alibiScale, 0.25); // heads of 16
+  EXPECT_EQ(rw.layers.at(1).rope, -1);
 }
 
 TEST_F(Config, readsGpt) {
@@ -253,19 +256,22 @@ TEST_F(Config, readsGpt) {
       ResidualForm::Sequential);
 }
 
-// One plan has one set of factors: the short ones unless a longer context is asked for.
+// A plan has the long factors too, unless its contexts never reach beyond the original one.
 TEST_F(Config, choosesTheFactorsOfLongRope) {
   const std::string phi3 =
       llama(R"("original_max_position_embeddings":64,"rope_scaling":{"type":"longrope",)"
             R"("short_factor":[1,1,1,1,1,1,1,1],"long_factor":[2,2,2,2,2,2,2,2]})",
             "phi3");
-  const DecoderConfig brief = good(phi3);
-  EXPECT_EQ(brief.maxContext, 64u);
-  EXPECT_FALSE(brief.ropes.at(0).useLongFactors);
+  const DecoderConfig brief = good(phi3, 64);
+  EXPECT_FALSE(brief.ropes.at(0).hasLongContexts);
   EXPECT_NEAR(resolveRope(brief.ropes.at(0))->scale, 1.1547005, 1e-6); // sqrt(1 + ln 4 / ln 64)
-  const DecoderConfig extended = good(phi3, 100);
-  EXPECT_EQ(extended.maxContext, 256u);
-  EXPECT_FLOAT_EQ(resolveRope(extended.ropes.at(0))->frequencies[0], 0.5f);
+  for (uint64_t asked : {uint64_t(0), uint64_t(65)}) {
+    const DecoderConfig both = good(phi3, asked);
+    EXPECT_EQ(both.maxContext, 256u);
+    EXPECT_TRUE(both.ropes.at(0).hasLongContexts);
+    EXPECT_FLOAT_EQ(resolveRope(both.ropes.at(0))->frequencies[0], 1.0f);
+    EXPECT_FLOAT_EQ(resolveRope(both.ropes.at(0), RopeContext::Long)->frequencies[0], 0.5f);
+  }
 }
 
 TEST_F(Config, refusesMalformedFiles) {
