@@ -50,7 +50,7 @@ const Case kCases[] = {
     {"KernelWithoutLaunch", "has no launch on sm_80",
      [](auto &h) { h.cuda_kernels.erase(h.cuda_kernels.begin() + 2); }},
     {"OnlyForFewRows", "has no launch on sm_80", [](auto &h) { h.cuda_kernels[2]->max_rows = 8; }},
-    {"Abi", "newer than the 1", [](auto &h) { h.modules[1]->kernel_abi = 2; }},
+    {"Abi", "newer than the 2", [](auto &h) { h.modules[1]->kernel_abi = 3; }},
     {"AbiZero", "kernel ABI 0", [](auto &h) { h.modules[1]->kernel_abi = 0; }},
 };
 
