@@ -94,19 +94,39 @@ Sampler::Sampler(int32_t vocabulary)
   candidates_.reserve(static_cast<size_t>(vocabulary));
 }
 
-void Sampler::fillLogprobs(std::span<const float> logits, const SamplingParams &params,
-                           SampledToken &token) {
-  collectTopK(logits,
-              std::max<size_t>(1, std::min<size_t>(size_t(params.logprobs), logits.size())));
+void Sampler::fillLogprobs(std::span<const float> logits, int32_t logprobs, SampledToken &token) {
+  collectTopK(logits, std::max<size_t>(1, std::min<size_t>(size_t(logprobs), logits.size())));
   float top = candidates_.front().logit;
   double logTotal = fixedLog(exponentials(logits, top));
   auto logprob = [&](float logit) {
     return static_cast<float>((static_cast<double>(logit) - top) - logTotal);
   };
   token.logprob = logprob(logits[static_cast<size_t>(token.id)]);
-  token.topCount = std::min<int32_t>(params.logprobs, static_cast<int32_t>(candidates_.size()));
+  token.topCount = std::min<int32_t>(logprobs, static_cast<int32_t>(candidates_.size()));
   for (int32_t i = 0; i < token.topCount; ++i)
     token.top[size_t(i)] = {candidates_[size_t(i)].id, logprob(candidates_[size_t(i)].logit)};
+}
+
+Result<SampledToken> Sampler::score(std::span<const float> logits, int32_t id, int32_t logprobs,
+                                    uint64_t position) {
+  SamplingParams plain;
+  LLMRT_RETURN_IF_ERROR(prepare(logits, plain, position, {}).status());
+  SampledToken token;
+  token.id = id;
+  fillLogprobs(logits, logprobs, token);
+  return token;
+}
+
+Status Sampler::likeliest(std::span<const float> logits, size_t count, uint64_t position,
+                          std::vector<TokenLogprob> &out) {
+  out.clear();
+  LLMRT_ASSIGN_OR_RETURN(Prepared prepared, prepare(logits, SamplingParams(), position, {}));
+  float top = logits[static_cast<size_t>(prepared.best)];
+  double logTotal = fixedLog(exponentials(logits, top));
+  collectTopK(logits, std::min(count, logits.size()));
+  for (const Candidate &c : candidates_)
+    out.push_back({c.id, static_cast<float>((static_cast<double>(c.logit) - top) - logTotal)});
+  return Status::ok();
 }
 
 int32_t Sampler::choose(std::span<const float> work, int32_t best, const SamplingParams &params,
@@ -183,7 +203,7 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, const Sampli
   SampledToken token;
   token.id = choose(prepared.logits, prepared.best, params, context, position);
   if (params.logprobs >= 0)
-    fillLogprobs(logits, params, token);
+    fillLogprobs(logits, params.logprobs, token);
   return token;
 }
 
@@ -253,7 +273,7 @@ Result<SampledToken> Sampler::sampleClassical(std::span<const float> logits,
       }
   }
   if (params.logprobs >= 0)
-    fillLogprobs(logits, params, token);
+    fillLogprobs(logits, params.logprobs, token);
   return token;
 }
 

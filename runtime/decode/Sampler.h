@@ -79,6 +79,13 @@ public:
   Result<SampledToken> sampleClassical(std::span<const float> logits, const SamplingParams &params,
                                        uint64_t position, const SamplingContext &context,
                                        int32_t drafted, std::span<const TokenProbability> draft);
+  /// What sample() would report of token \p id with \p logprobs of the likeliest ones beside it.
+  Result<SampledToken> score(std::span<const float> logits, int32_t id, int32_t logprobs,
+                             uint64_t position);
+  /// The \p count likeliest tokens of the model's own distribution, likeliest first, ties by lower
+  /// id; all where there are fewer.
+  Status likeliest(std::span<const float> logits, size_t count, uint64_t position,
+                   std::vector<TokenLogprob> &out);
   /// Appends what sample() draws from: not for mirostat, whose bound moves with the draw.
   Status distribution(std::span<const float> logits, const SamplingParams &params,
                       uint64_t position, const SamplingContext &context,
@@ -122,8 +129,7 @@ private:
   void collectNucleus(std::span<const float> logits, float top, float topP);
   void keepUntil(size_t first, double sum, double wanted);
   double exponentials(std::span<const float> logits, float top);
-  void fillLogprobs(std::span<const float> logits, const SamplingParams &params,
-                    SampledToken &token);
+  void fillLogprobs(std::span<const float> logits, int32_t logprobs, SampledToken &token);
 
   std::vector<float> adjusted_;          ///< [vocabulary] after penalties and bias
   std::vector<double> exponentials_;     ///< [vocabulary] e^(logit - top)

@@ -115,6 +115,9 @@ Status Engine::step() {
   scheduleStep(running_, budgetOf(limits_), chunks_);
   Status allocated = allocateBlocks();
   if (chunks_.empty()) {
+    // Beams that wait for one that has no place: they give way, the last ones first.
+    if (!waiting_.empty() && !running_.empty() && running_.back()->parked)
+      preemptLast();
     removeFinished();
     measure();
     return allocated;

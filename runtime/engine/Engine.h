@@ -105,6 +105,7 @@ private:
   Status checkPrompt(const RequestOptions &options) const;
   Status checkGrammar(const RequestOptions &options) const;
   Status checkChoices(const RequestOptions &options) const;
+  Status checkBeams(const RequestOptions &options, int64_t limit) const;
   /// Tokens at which the request ends by length; an error if it can't fit.
   Result<int64_t> lengthLimit(const RequestOptions &options) const;
   std::unique_ptr<Sequence> makeSequence(std::shared_ptr<RequestState> request, int32_t choice,
@@ -139,12 +140,22 @@ private:
   // EngineCommit.cpp: what came out of a step.
   /// Takes the results of \p chunk, whose rows of logits start at \p logits.
   void commit(const Chunk &chunk, const float *logits);
+  void givePromptRows(Sequence &sequence, std::span<const float> logits);
   void fork(Sequence &sequence, const float *row);
   /// Draws the next token from a row of logits and commits it; returns it, or -1 after a failure.
   /// \p guess is the index of the guess that is verified, for the classical rule; -1: none.
   int32_t draw(Sequence &sequence, const float *row, int64_t guess = -1);
   /// Adds the drawn token and ends the sequence if that is due.
   void commitToken(Sequence &sequence, const SampledToken &token);
+  // EngineBeams.cpp: beam search.
+  static void beginBeams(RequestState &request, int64_t maxNewTokens);
+  /// Reports what could follow; the last one of the live beams to do so moves all of them on.
+  void commitBeam(Sequence &sequence, const float *row);
+  void moveBeams(Sequence &sequence);
+  void copyBeam(const Sequence &from, Sequence &to);
+  void answerBeams(RequestState &request, const Sequence &sequence);
+  /// The end of all answers, and of all beams.
+  void finishBeams(Sequence &sequence, FinishReason reason, const Status &status);
   /// Tells the listener; the sequence goes with the next removeFinished().
   void finish(Sequence &sequence, FinishReason reason, Status status = {},
               std::string_view stopString = {});
@@ -166,6 +177,8 @@ private:
   std::deque<std::unique_ptr<Sequence>> waiting_;  ///< in order of rank
   std::vector<std::unique_ptr<Sequence>> running_; ///< in order of rank
   std::vector<Chunk> chunks_;
+  std::vector<TokenLogprob> likeliest_; ///< of the beam at hand
+  std::vector<BeamSearch::Candidate> beamCandidates_;
   bool anyFinished_ = false;
   int64_t withDeadline_ = 0;   ///< sequences
   double secondsPerToken_ = 0; ///< of prefill, a moving average

@@ -18,18 +18,26 @@ void Engine::commit(const Chunk &chunk, const float *logits) {
   bool ofPrompt = sequence.inPrompt();
   int64_t vocabulary = shape().vocabulary;
   sequence.computed += chunk.tokens - chunk.drafted;
-  if (ofPrompt && sequence.options().promptLogits && chunk.rows > 0 &&
+  if (ofPrompt && sequence.givesPromptRows() && chunk.rows > 0 &&
       sequence.promptRowsGiven < sequence.promptTokens) {
-    sequence.options().listener->onPromptLogits(
-        sequence.promptRowsGiven, {logits, static_cast<size_t>(chunk.rows * vocabulary)},
-        vocabulary);
-    sequence.promptRowsGiven += chunk.rows;
+    givePromptRows(sequence, {logits, static_cast<size_t>(chunk.rows * vocabulary)});
+    if (sequence.finished)
+      return;
   }
   if (!chunk.samples) {
     keepFullBlocks(sequence);
     return slideWindow(sequence);
   }
   const float *row = logits + (chunk.rows - 1 - chunk.drafted) * vocabulary;
+  if (sequence.request->beams) {
+    keepFullBlocks(sequence);
+    slideWindow(sequence);
+    int64_t before = limits_.allocationCount ? limits_.allocationCount() : 0;
+    commitBeam(sequence, row);
+    if (limits_.allocationCount) // the search keeps books of its own
+      uncounted_ += limits_.allocationCount() - before;
+    return;
+  }
   if (!sequence.others.empty()) {
     keepFullBlocks(sequence);
     fork(sequence, row);
@@ -57,6 +65,27 @@ void Engine::commit(const Chunk &chunk, const float *logits) {
   sequence.draft.clear();
   keepFullBlocks(sequence);
   slideWindow(sequence);
+}
+
+void Engine::givePromptRows(Sequence &sequence, std::span<const float> logits) {
+  const RequestOptions &options = sequence.options();
+  int64_t vocabulary = shape().vocabulary, first = sequence.promptRowsGiven;
+  int64_t rows = static_cast<int64_t>(logits.size()) / vocabulary;
+  sequence.promptRowsGiven += rows;
+  if (options.promptLogits)
+    options.listener->onPromptLogits(first, logits, vocabulary);
+  if (options.promptLogprobs < 0)
+    return;
+  for (int64_t i = 0; i < rows && first + i + 1 < sequence.promptTokens; ++i) {
+    int64_t position = first + i + 1;
+    Result<SampledToken> token = sampler_.score(
+        logits.subspan(static_cast<size_t>(i * vocabulary), size_t(limits_.sampledVocabulary)),
+        sequence.tokens[static_cast<size_t>(position)], options.promptLogprobs,
+        static_cast<uint64_t>(position));
+    if (!token)
+      return finish(sequence, FinishReason::Error, token.status());
+    options.listener->onPromptToken(position, *token);
+  }
 }
 
 void Engine::fork(Sequence &sequence, const float *row) {
@@ -186,6 +215,8 @@ void Engine::finish(Sequence &sequence, FinishReason reason, Status status,
                     std::string_view stopString) {
   if (sequence.finished)
     return;
+  if (sequence.request->beams)
+    return finishBeams(sequence, reason, status);
   sequence.finished = anyFinished_ = true;
   FinishEvent event;
   event.request = sequence.request->id;

@@ -13,7 +13,7 @@ constexpr double copyBytesPerSecond = 4e9;
 
 /// What may be found in the prefix cache: all but the last token, whose logits are wanted.
 std::span<const int32_t> reusable(const Sequence &sequence) {
-  if (sequence.options().promptLogits)
+  if (sequence.givesPromptRows())
     return {};
   return std::span(sequence.tokens).first(sequence.tokens.size() - 1);
 }
@@ -27,8 +27,13 @@ void Engine::admit() {
 }
 
 bool Engine::admitFirst() {
-  // In order of rank: a small request never overtakes one that waits for blocks.
-  Sequence &first = *waiting_.front();
+  // In order of rank: a small request never overtakes one that waits for blocks. A beam that waits
+  // for others needs none.
+  auto place = std::find_if(waiting_.begin(), waiting_.end(),
+                            [](const auto &sequence) { return !sequence->parked; });
+  if (place == waiting_.end())
+    return false;
+  Sequence &first = **place;
   PrefixCache::Serial root = rootOf(first);
   PrefixCache::Found found = cache_.find(root, reusable(first));
   int64_t needed =
@@ -40,8 +45,8 @@ bool Engine::admitFirst() {
                                            static_cast<int64_t>(other->blocks.size()));
   if (needed > cache_.available())
     return false;
-  std::unique_ptr<Sequence> sequence = std::move(waiting_.front());
-  waiting_.pop_front();
+  std::unique_ptr<Sequence> sequence = std::move(*place);
+  waiting_.erase(place);
   sequence->keptNode = cache_.take(root, reusable(*sequence), sequence->blocks);
   sequence->keptBlocks = static_cast<int64_t>(sequence->blocks.size());
   sequence->computed = sequence->keptBlocks * limits_.blockTokens;
@@ -63,7 +68,7 @@ void Engine::begin(std::unique_ptr<Sequence> sequence) {
     if (sequence->choice == 0) {
       queued_.fetch_sub(1, std::memory_order_relaxed);
       metrics_.promptTokens.add(sequence->promptTokens);
-      if (cache_.enabled() && !sequence->options().promptLogits) {
+      if (cache_.enabled() && !sequence->options().scoresPrompt()) {
         metrics_.prefixQueries.add(sequence->promptTokens);
         metrics_.prefixHits.add(sequence->computed);
       }
@@ -71,6 +76,7 @@ void Engine::begin(std::unique_ptr<Sequence> sequence) {
   }
   auto place = std::upper_bound(running_.begin(), running_.end(), sequence->rank(),
                                 [](auto rank, const auto &s) { return rank < s->rank(); });
+  sequence->resident = true;
   running_.insert(place, std::move(sequence));
 }
 
@@ -170,6 +176,7 @@ Status Engine::allocateBlocks() {
 void Engine::preemptLast() {
   std::unique_ptr<Sequence> sequence = std::move(running_.back());
   running_.pop_back();
+  sequence->resident = false;
   metrics_.preemptions.add(1);
   ++sequence->stats.preemptions;
   double blockBytes = static_cast<double>(executor_->kvBlockBytes());

@@ -43,8 +43,8 @@ Status Engine::checkChoices(const RequestOptions &options) const {
   if (options.choices < 1 || options.choices > maxChoices)
     return invalidArgument("n is " + std::to_string(options.choices) + "; it must be from 1 to " +
                            std::to_string(maxChoices));
-  if (options.choices > 1 && options.promptLogits)
-    return invalidArgument("the logits of a prompt are given once; ask for one choice");
+  if (options.promptLogprobs >= 0)
+    LLMRT_RETURN_IF_ERROR(checkIds(options.prompt, limits_.sampledVocabulary, "the prompt"));
   assert((!options.text || options.moreTexts.size() == static_cast<size_t>(options.choices - 1)) &&
          "a text for each choice, or for none");
   return Status::ok();
@@ -95,7 +95,8 @@ Status Engine::check(const RequestOptions &options) const {
   LLMRT_RETURN_IF_ERROR(checkGrammar(options));
   LLMRT_RETURN_IF_ERROR(validate(options.sampling, limits_.sampledVocabulary));
   LLMRT_RETURN_IF_ERROR(checkIds(options.stopIds, shape().vocabulary, "stop_token_ids"));
-  return lengthLimit(options).status();
+  LLMRT_ASSIGN_OR_RETURN(int64_t limit, lengthLimit(options));
+  return checkBeams(options, limit);
 }
 
 std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> request,
@@ -106,10 +107,11 @@ std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> req
   sequence->choice = choice;
   sequence->sampling = options.sampling;
   sequence->sampling.stream += static_cast<uint32_t>(choice);
-  sequence->text = choice == 0 ? std::move(options.text)
-                   : options.moreTexts.empty()
-                       ? nullptr
-                       : std::move(options.moreTexts[static_cast<size_t>(choice - 1)]);
+  if (!request->beams) // whose texts are the answers', not the sequences'
+    sequence->text = choice == 0 ? std::move(options.text)
+                     : options.moreTexts.empty()
+                         ? nullptr
+                         : std::move(options.moreTexts[static_cast<size_t>(choice - 1)]);
   sequence->promptTokens = static_cast<int64_t>(prompt.size());
   sequence->maxTokens = limit;
   sequence->inLongContext = sequence->promptTokens > shape().shortContext;
@@ -124,7 +126,7 @@ std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> req
                                      static_cast<size_t>(limit - sequence->promptTokens));
   if (options.grammar)
     sequence->grammar = std::make_unique<GrammarMatcher>(options.grammar, options.vocabularyTrie);
-  if (speculator_ && limit - sequence->promptTokens > 1) {
+  if (speculator_ && !request->beams && limit - sequence->promptTokens > 1) {
     sequence->draft.reserve(static_cast<size_t>(speculator_->limits().tokens));
     sequence->speculation = speculator_->begin(limit, sequence->sampling);
   }
@@ -161,7 +163,9 @@ Result<RequestId> Engine::add(RequestOptions options) {
   request->unfinished = request->options.choices;
   RequestId id = request->id = nextId_.fetch_add(1, std::memory_order_relaxed);
   std::vector<std::unique_ptr<Sequence>> others;
-  for (int32_t choice = 1; choice < request->options.choices; ++choice)
+  beginBeams(*request, limit - static_cast<int64_t>(prompt.size()));
+  int32_t sequences = request->beams ? request->options.beams.width : request->options.choices;
+  for (int32_t choice = 1; choice < sequences; ++choice)
     others.push_back(makeSequence(request, choice, prompt, limit));
   std::unique_ptr<Sequence> sequence = makeSequence(request, 0, std::move(prompt), limit);
   sequence->others = std::move(others);

@@ -2,6 +2,7 @@
 #ifndef LLMRT_ENGINE_REQUEST_H
 #define LLMRT_ENGINE_REQUEST_H
 
+#include "runtime/decode/BeamSearch.h"
 #include "runtime/decode/Sampler.h"
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/support/Status.h"
@@ -79,6 +80,9 @@ public:
   /// asked for them.
   virtual void onPromptLogits(int64_t firstPosition, std::span<const float> logits,
                               int64_t vocabulary) {}
+  /// Token \p position of the prompt, from 1 on, after those before it, for a request that asked
+  /// for promptLogprobs.
+  virtual void onPromptToken(int64_t position, const SampledToken &token) {}
 };
 
 /// Turns a request's tokens into text as they come, and watches for stop strings.
@@ -100,10 +104,12 @@ struct RequestOptions {
   SamplingParams sampling;
   /// New tokens at most; -1: as many as context and KV pool hold. 0 scores the prompt only.
   int64_t maxNewTokens = -1;
-  std::vector<int32_t> endIds;         ///< the model's end tokens
-  bool ignoreEnd = false;              ///< end tokens are ordinary output
-  std::vector<int32_t> stopIds;        ///< of this request; ignoreEnd does not concern them
-  bool promptLogits = false;           ///< call onPromptLogits
+  std::vector<int32_t> endIds;  ///< the model's end tokens
+  bool ignoreEnd = false;       ///< end tokens are ordinary output
+  std::vector<int32_t> stopIds; ///< of this request; ignoreEnd does not concern them
+  bool promptLogits = false;    ///< call onPromptLogits
+  /// Call onPromptToken, with so many of the likeliest tokens; -1: don't.
+  int32_t promptLogprobs = -1;
   std::unique_ptr<TextSink> text;      ///< none: no text, no stop strings
   RequestListener *listener = nullptr; ///< not owned, outlives the request
 
@@ -111,6 +117,10 @@ struct RequestOptions {
   /// (sampling.stream + choice). The text of those after the first goes through \c moreTexts.
   int32_t choices = 1;
   std::vector<std::unique_ptr<TextSink>> moreTexts;
+
+  /// Instead of drawing: the likeliest `choices` texts of a beam search, best first. Their tokens
+  /// come all at its end. Of \c sampling only logprobs and minTokens count.
+  BeamSearchParams beams = {};
 
   /// What the text must be; the mask of the next tokens is made while the step runs. With it goes
   /// the trie of the tokenizer (Model::vocabularyTrie). A complete text that can't go on ends the
@@ -123,6 +133,8 @@ struct RequestOptions {
   std::optional<RequestStats::Clock::time_point> deadline;
   /// Cached prefixes are shared among requests of equal salts only (tenant, adapter).
   std::string cacheSalt;
+
+  bool scoresPrompt() const { return promptLogits || promptLogprobs >= 0; }
 };
 
 } // namespace llmrt

@@ -33,10 +33,10 @@ void scheduleStep(std::span<const std::unique_ptr<Sequence>> running, const Step
     for (const std::unique_ptr<Sequence> &sequence : running) {
       if (left.sequences == 0 || left.tokens == 0 || left.rows == 0)
         return;
-      if (sequence->finished || sequence->isDecoding() != decoding)
+      if (sequence->finished || sequence->parked || sequence->isDecoding() != decoding)
         continue;
       Chunk chunk{sequence.get(), std::min(sequence->uncomputed(), left.tokens), 0, 0, false};
-      if (sequence->options().promptLogits && sequence->computed < sequence->promptTokens) {
+      if (sequence->givesPromptRows() && sequence->computed < sequence->promptTokens) {
         // Positions that were given before a preemption aren't given again.
         int64_t skipped = std::max<int64_t>(0, sequence->promptRowsGiven - sequence->computed);
         chunk.rows = std::clamp<int64_t>(chunk.tokens - skipped, 0, left.rows);

@@ -14,12 +14,18 @@ namespace llmrt {
 
 class GrammarMatcher;
 struct SpeculationState;
+struct Sequence;
 
 /// What the answers of one request have in common.
 struct RequestState {
   RequestId id = 0;
   RequestOptions options; ///< its prompt was moved out, its texts belong to the sequences
   int32_t unfinished = 1; ///< answers
+
+  // Of a beam search.
+  std::unique_ptr<BeamSearch> beams;            ///< null: none
+  std::vector<std::unique_ptr<TextSink>> texts; ///< of the answers
+  std::vector<Sequence *> members;              ///< of the live beams, once there are several
 };
 
 /// The tokens are the truth; `computed` says how many of them have their keys and values in the
@@ -69,12 +75,17 @@ struct Sequence {
   int64_t promptRowsGiven = 0; ///< to onPromptLogits
   bool started = false;        ///< has run before, so it isn't counted again
   bool finished = false;
+  bool resident = false; ///< among the running ones
+  int32_t beam = 0;      ///< which of the live beams it computes, in a beam search
+  bool parked = false;   ///< has reported its beam, and waits for the others
 
   const RequestOptions &options() const { return request->options; }
   int64_t uncomputed() const { return static_cast<int64_t>(tokens.size()) - computed; }
   int64_t outputTokens() const { return static_cast<int64_t>(tokens.size()) - promptTokens; }
   /// Still in its prompt: everything before the first output token.
   bool inPrompt() const { return computed < promptTokens; }
+  /// The first choice tells of the prompt.
+  bool givesPromptRows() const { return choice == 0 && options().scoresPrompt(); }
   /// Only its newest token is to be computed.
   bool isDecoding() const { return uncomputed() == 1 && !inPrompt(); }
   /// The order of service: priority, then arrival.

@@ -23,6 +23,9 @@ public:
   virtual ~Answer() = default;
   virtual bool stream() const = 0;
   virtual void begin(std::string &events) = 0;
+  /// The next token of a prompt, from its second on, before all tokens of its choices, of which
+  /// \p choice is the first. Only where prompt logprobs were asked for.
+  virtual void promptToken(size_t choice, const SampledToken &token) {}
   /// \p text is what may be shown now; it need not be that of \p token alone.
   virtual void token(size_t choice, const SampledToken &token, std::string_view text,
                      const Usage &usage, std::string &events) = 0;

@@ -290,7 +290,7 @@ void Api::workOn(Served &served, const std::shared_ptr<Exchange> &exchange, cons
     return exchange->respond(*error);
   auto &request = std::get<PreparedRequest>(prepared);
   logUnknown(exchange->request(), request.unknown);
-  uint64_t sequences = uint64_t(request.generation.prompts.size()) * request.generation.choices;
+  uint64_t sequences = request.generation.sequences();
   if (sequences > served.engine->capacity())
     return exchange->respond(badRequest("the request asks for " + std::to_string(sequences) +
                                             " answers at once; the server takes " +

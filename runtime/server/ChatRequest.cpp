@@ -291,6 +291,8 @@ std::variant<PreparedRequest, ApiError> prepareChat(JsonValue body, const Served
   readSampling(fields, served, request);
   readStream(fields, request, head);
   readLength(fields, served, request);
+  if (request.choices > request.answers)
+    fields.fail("best_of", "is a field of /v1/completions; ask for several choices with n");
   bool logprobs = fields.boolean("logprobs").value_or(false);
   auto top = fields.integer("top_logprobs", 0, maxLogprobs);
   if (top && !logprobs)

@@ -3,6 +3,7 @@
 #include "runtime/server/Served.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace llmrt::server {
 namespace {
@@ -28,18 +29,13 @@ Json usageJson(const Usage &usage) {
 }
 
 CompletionAnswer::CompletionAnswer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
-                                   size_t prompts, size_t choicesPerPrompt,
-                                   std::vector<std::string> echo)
+                                   CompletionLayout layout)
     : head_(std::move(head)), tokenizer_(std::move(tokenizer)),
-      choices_(prompts * choicesPerPrompt), echo_(std::move(echo)) {
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    if (!echo_.empty()) {
-      choices_[i].text = echo_[i / choicesPerPrompt];
-      choices_[i].offset = characters(choices_[i].text);
-    }
-    if (head_.logprobs >= 0)
-      choices_[i].logprobs = emptyLists();
-  }
+      choices_(layout.prompts * layout.choices), layout_(std::move(layout)),
+      promptTokens_(layout_.prompts) {
+  if (head_.logprobs >= 0)
+    for (Choice &choice : choices_)
+      choice.logprobs = emptyLists();
 }
 
 Json CompletionAnswer::chunk() const {
@@ -65,8 +61,44 @@ void CompletionAnswer::appendChunk(size_t choice, std::string_view text, Json lo
 }
 
 void CompletionAnswer::begin(std::string &events) {
-  for (size_t i = 0; i < choices_.size() && !echo_.empty(); ++i)
-    appendChunk(i, choices_[i].text, nullptr, nullptr, events);
+  // With logprobs it has to wait for those of the prompt.
+  for (size_t i = 0; i < choices_.size() && head_.logprobs < 0; ++i)
+    echo(i, events);
+}
+
+void CompletionAnswer::promptToken(size_t choice, const SampledToken &token) {
+  promptTokens_[choice / layout_.choices].push_back(token);
+}
+
+void CompletionAnswer::echo(size_t index, std::string &events) {
+  Choice &choice = choices_[index];
+  if (layout_.echo.empty() || choice.echoed)
+    return;
+  choice.echoed = true;
+  size_t prompt = index / layout_.choices;
+  Json lists = head_.logprobs >= 0 ? promptLists(prompt) : Json();
+  choice.offset = characters(layout_.echo[prompt]);
+  if (head_.stream)
+    return appendChunk(index, layout_.echo[prompt], std::move(lists), nullptr, events);
+  choice.text = layout_.echo[prompt];
+  choice.logprobs = std::move(lists);
+}
+
+Json CompletionAnswer::promptLists(size_t prompt) const {
+  Choice place;
+  Json lists = emptyLists();
+  SampledToken first;
+  first.id = layout_.firstIds[prompt];
+  addLogprobs(place, first, lists);
+  lists["token_logprobs"][0] = nullptr;
+  lists["top_logprobs"][0] = nullptr;
+  for (const SampledToken &token : promptTokens_[prompt])
+    addLogprobs(place, token, lists);
+  // What the tokens spell beyond the text stands before it: a token that begins texts, a space.
+  int64_t before = place.offset - characters(layout_.echo[prompt]);
+  for (Json &offset : lists["text_offset"])
+    offset = std::max<int64_t>(0, offset.get<int64_t>() - before);
+  return lists;
 }
 
 void CompletionAnswer::addLogprobs(Choice &choice, const SampledToken &token, Json &lists) const {
@@ -83,7 +115,10 @@ void CompletionAnswer::addLogprobs(Choice &choice, const SampledToken &token, Js
 
 void CompletionAnswer::token(size_t index, const SampledToken &token, std::string_view text,
                              const Usage &usage, std::string &events) {
+  echo(index, events);
   Choice &choice = choices_[index];
+  choice.sumLogprob += static_cast<double>(token.logprob);
+  ++choice.tokens;
   if (!head_.stream) {
     choice.text += text;
     if (head_.logprobs >= 0)
@@ -102,6 +137,7 @@ void CompletionAnswer::token(size_t index, const SampledToken &token, std::strin
 
 void CompletionAnswer::finish(size_t index, FinishReason reason, std::string_view text,
                               std::string_view stopString, std::string &events) {
+  echo(index, events);
   Choice &choice = choices_[index];
   choice.finishReason = finishReasonName(reason);
   if (!stopString.empty())
@@ -122,11 +158,27 @@ void CompletionAnswer::end(const Usage &usage, std::string &events) {
   events += "data: [DONE]\n\n";
 }
 
+std::vector<size_t> CompletionAnswer::best() const {
+  auto mean = [&](size_t i) {
+    return choices_[i].sumLogprob / static_cast<double>(std::max<int64_t>(1, choices_[i].tokens));
+  };
+  std::vector<size_t> kept;
+  for (size_t prompt = 0; prompt < layout_.prompts; ++prompt) {
+    std::vector<size_t> own(layout_.choices);
+    std::iota(own.begin(), own.end(), prompt * layout_.choices);
+    if (layout_.answers < layout_.choices)
+      std::sort(own.begin(), own.end(),
+                [&](size_t a, size_t b) { return mean(a) != mean(b) ? mean(a) > mean(b) : a < b; });
+    kept.insert(kept.end(), own.begin(), own.begin() + static_cast<ptrdiff_t>(layout_.answers));
+  }
+  return kept;
+}
+
 std::string CompletionAnswer::whole(const Usage &usage) {
   Json json = chunk();
   json["choices"] = Json::array();
-  for (size_t i = 0; i < choices_.size(); ++i)
-    json["choices"].push_back({{"index", i},
+  for (size_t i : best())
+    json["choices"].push_back({{"index", json["choices"].size()},
                                {"text", choices_[i].text},
                                {"logprobs", std::move(choices_[i].logprobs)},
                                {"finish_reason", choices_[i].finishReason},

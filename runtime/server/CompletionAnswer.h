@@ -19,17 +19,28 @@ struct AnswerHead {
   int32_t logprobs = -1;        ///< as in SamplingParams
 };
 
+/// Which choices an answer has, and of which prompts.
+struct CompletionLayout {
+  size_t prompts = 1;
+  size_t choices = 1; ///< of each prompt that come
+  size_t answers = 1; ///< of them that are given: those with the highest mean log-probability
+  /// Of each prompt, to stand before its answers: its text, and its first token, which has no
+  /// log-probability. Empty: none is wanted.
+  std::vector<std::string> echo;
+  std::vector<int32_t> firstIds;
+};
+
 /// {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"}
 Json usageJson(const Usage &usage);
 
 class CompletionAnswer final : public Answer {
 public:
-  /// \p echo has the text of each prompt, to stand before its answers; empty: none is wanted.
-  CompletionAnswer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer, size_t prompts,
-                   size_t choicesPerPrompt, std::vector<std::string> echo);
+  CompletionAnswer(AnswerHead head, std::shared_ptr<const Tokenizer> tokenizer,
+                   CompletionLayout layout);
 
   bool stream() const override { return head_.stream; }
   void begin(std::string &events) override;
+  void promptToken(size_t choice, const SampledToken &token) override;
   void token(size_t choice, const SampledToken &token, std::string_view text, const Usage &usage,
              std::string &events) override;
   void finish(size_t choice, FinishReason reason, std::string_view text,
@@ -40,19 +51,26 @@ public:
 private:
   struct Choice {
     std::string text;
-    Json logprobs; ///< null, or the four lists
-    int64_t offset = 0;
+    Json logprobs;      ///< null, or the four lists
+    int64_t offset = 0; ///< of the next token in the text, in characters
+    double sumLogprob = 0;
+    int64_t tokens = 0;
+    bool echoed = false; ///< its prompt stands before it
     Json finishReason, stopReason;
   };
   Json chunk() const;
   void addLogprobs(Choice &choice, const SampledToken &token, Json &lists) const;
+  void echo(size_t choice, std::string &events);
+  Json promptLists(size_t prompt) const;
+  std::vector<size_t> best() const;
   void appendChunk(size_t choice, std::string_view text, Json logprobs, const Usage *usage,
                    std::string &events) const;
 
   const AnswerHead head_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<Choice> choices_;
-  std::vector<std::string> echo_;
+  const CompletionLayout layout_;
+  std::vector<std::vector<SampledToken>> promptTokens_; ///< of each prompt, the second and on
 };
 
 } // namespace llmrt::server

@@ -126,7 +126,7 @@ std::variant<PreparedRequest, ApiError> prepareCompletion(JsonValue body, const 
   if (auto logprobs = fields.integer("logprobs", 0, maxLogprobs)) {
     request.sampling.logprobs = head.logprobs = static_cast<int32_t>(*logprobs);
     if (echo)
-      fields.fail("echo", "is not supported together with logprobs");
+      request.promptLogprobs = head.logprobs;
   }
   readGrammar(fields, served, request);
   bool addSpecial = fields.boolean("add_special_tokens").value_or(true);
@@ -138,11 +138,19 @@ std::variant<PreparedRequest, ApiError> prepareCompletion(JsonValue body, const 
   prepared.unknown = checkUnread(fields);
   if (fields.error())
     return *fields.error();
+  // What the choices are ranked by.
+  if (request.choices > request.answers)
+    request.sampling.logprobs = std::max(request.sampling.logprobs, 0);
   head.id = newAnswerId("cmpl");
   head.model = served.name();
   head.created = static_cast<int64_t>(std::time(nullptr));
-  prepared.answer = std::make_unique<CompletionAnswer>(
-      std::move(head), served.tokenizer, request.prompts.size(), request.choices, std::move(texts));
+  CompletionLayout layout{
+      request.prompts.size(), request.choices, request.answers, std::move(texts), {}};
+  if (echo)
+    for (const std::vector<int32_t> &prompt : request.prompts)
+      layout.firstIds.push_back(prompt.front());
+  prepared.answer =
+      std::make_unique<CompletionAnswer>(std::move(head), served.tokenizer, std::move(layout));
   return prepared;
 }
 

@@ -27,6 +27,13 @@ public:
     owner_.push(std::move(passed));
     return true;
   }
+  void onPromptToken(int64_t, const SampledToken &token) override {
+    Event passed;
+    passed.kind = Event::Kind::PromptToken;
+    passed.choice = firstChoice_;
+    passed.token = token;
+    owner_.push(std::move(passed));
+  }
   void onFinish(const FinishEvent &event) override {
     auto arrival = owner_.exchange_->request().arrival;
     std::chrono::duration<double> since = Clock::now() - arrival;
@@ -37,7 +44,7 @@ public:
           std::chrono::duration<double>(event.stats.started - arrival).count());
     Event passed;
     passed.choice = firstChoice_ + static_cast<uint32_t>(event.choice);
-    passed.finishes = true;
+    passed.kind = Event::Kind::Finish;
     passed.reason = event.reason;
     passed.text = event.text;
     passed.stopString = event.stopString;
@@ -107,6 +114,8 @@ void Generation::start() {
     options.ignoreEnd = request_.ignoreEnd;
     options.stopIds = request_.stopIds;
     options.choices = static_cast<int32_t>(request_.choices);
+    options.beams = request_.beams;
+    options.promptLogprobs = request_.promptLogprobs;
     options.grammar = request_.grammar;
     options.vocabularyTrie = request_.vocabularyTrie;
     options.priority = request_.priority;
@@ -204,7 +213,11 @@ void Generation::drain() {
     return;
   std::string events;
   for (const Event &event : draining_) {
-    if (!event.finishes) {
+    if (event.kind == Event::Kind::PromptToken) {
+      answer_->promptToken(event.choice, event.token);
+      continue;
+    }
+    if (event.kind == Event::Kind::Token) {
       ++usage_.completionTokens;
       answer_->token(event.choice, event.token, event.text, usage_, events);
       continue;

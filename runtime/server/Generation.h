@@ -46,7 +46,7 @@ private:
   using Clock = std::chrono::steady_clock;
   struct Event {
     uint32_t choice = 0;
-    bool finishes = false;
+    enum class Kind { PromptToken, Token, Finish } kind = Kind::Token;
     FinishReason reason = FinishReason::None;
     SampledToken token;
     std::string text, stopString;

@@ -206,6 +206,7 @@ std::variant<PreparedRequest, ApiError> prepareMessages(JsonValue body, const Se
   ChatInput input;
   readModel(fields, served);
   readSampling(fields, served, request);
+  refuseChoices(fields, request);
   request.stream = head.stream = fields.boolean("stream").value_or(false);
   if (auto limit = fields.integer("max_tokens", 1, INT64_MAX))
     request.maxNewTokens = std::min(*limit, served.maxContext);

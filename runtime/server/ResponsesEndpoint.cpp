@@ -98,8 +98,7 @@ std::variant<PreparedRequest, ApiError> prepareResponse(JsonValue body, const Se
   ChatInput inputs;
   readModel(fields, served);
   readSampling(fields, served, request);
-  if (request.choices != 1)
-    fields.fail("n", "may only be 1");
+  refuseChoices(fields, request);
   request.stream = head.stream = fields.boolean("stream").value_or(false);
   if (auto limit = fields.integer("max_output_tokens", 1, INT64_MAX))
     request.maxNewTokens = std::min(*limit, served.maxContext);

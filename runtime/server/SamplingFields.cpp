@@ -19,12 +19,9 @@ struct Refused {
 constexpr Refused refused[] = {
     {"allowed_token_ids", {}, "is not supported; logit_bias can exclude tokens"},
     {"audio", {}, "is not supported: the model answers with text"},
-    {"best_of", {"1"}, "is not supported; ask for several choices with n"},
     {"chat_template", {}, "is not supported: the model's own template is used"},
-    {"early_stopping", {"false"}, "belongs to beam search, which is not supported"},
     {"function_call", {"\"none\""}, "is replaced by tool_choice"},
     {"functions", {"[]"}, "is replaced by tools"},
-    {"length_penalty", {"1", "1.0"}, "belongs to beam search, which is not supported"},
     {"logits_processors", {"[]"}, "is not supported"},
     {"modalities", {"[\"text\"]"}, "may only be [\"text\"]"},
     {"prediction", {}, "is not supported"},
@@ -35,7 +32,6 @@ constexpr Refused refused[] = {
     {"suffix", {"\"\""}, "is not supported: the model does not fill gaps"},
     {"tfs_z", {"1", "1.0"}, "is not supported"},
     {"truncate_prompt_tokens", {}, "is not supported: a prompt is never cut"},
-    {"use_beam_search", {"false"}, "is not supported"},
     {"verbosity", {"\"medium\""}, "is not supported"},
     {"web_search_options", {}, "is not supported"},
 };
@@ -127,6 +123,67 @@ void readBadWords(Fields &fields, const Served &served, SamplingParams &sampling
   }
 }
 
+/// What draws, or changes probabilities, and the values that do not.
+constexpr std::pair<const char *, double> changesDraws[] = {{"top_p", 1},
+                                                            {"min_p", 0},
+                                                            {"typical_p", 1},
+                                                            {"top_k", 0},
+                                                            {"mirostat", 0},
+                                                            {"xtc_probability", 0},
+                                                            {"dry_multiplier", 0},
+                                                            {"presence_penalty", 0},
+                                                            {"repeat_penalty", 1},
+                                                            {"frequency_penalty", 0},
+                                                            {"repetition_penalty", 1}};
+
+/// Beam search, by the names of vLLM (use_beam_search, best_of) and of Hugging Face (num_beams).
+void readBeams(Fields &fields, GenerationRequest &request) {
+  std::optional<bool> use = fields.boolean("use_beam_search");
+  std::optional<int64_t> beams = fields.integer("num_beams", 1, maxBeams);
+  std::optional<double> lengthPenalty = fields.number("length_penalty", -10, 10);
+  JsonValue stop = fields.value("early_stopping");
+  BeamSearchParams params;
+  if (stop.isBool())
+    params.stop = stop.asBool() ? BeamStop::Early : BeamStop::Hopeless;
+  else if (stop.isString() && stop.asString() == "never")
+    params.stop = BeamStop::Never;
+  else if (stop)
+    return fields.fail("early_stopping", "must be true, false or \"never\"");
+  params.lengthPenalty = static_cast<float>(lengthPenalty.value_or(1));
+  if (use == false && beams.value_or(1) > 1)
+    return fields.fail("num_beams", "asks for beam search, and use_beam_search is false");
+  if (!use.value_or(beams.value_or(1) > 1)) {
+    if (params.lengthPenalty != 1)
+      fields.fail("length_penalty", "belongs to beam search; see use_beam_search and num_beams");
+    if (params.stop != BeamStop::Hopeless)
+      fields.fail("early_stopping", "belongs to beam search; see use_beam_search and num_beams");
+    return;
+  }
+  if (beams && request.choices > request.answers && request.choices != *beams)
+    return fields.fail("best_of", "and num_beams both say how many beams there are");
+  params.width = static_cast<int32_t>(beams.value_or(request.choices));
+  request.choices = request.answers;
+  if (params.width < static_cast<int32_t>(request.answers))
+    return fields.fail("num_beams", "is " + std::to_string(params.width) + ", less than n");
+  request.beams = params;
+
+  constexpr const char *why = "can't be combined with beam search, which takes the likeliest texts "
+                              "by the model's own probabilities";
+  std::optional<double> temperature = asDouble(fields.value("temperature"));
+  if (temperature && *temperature != 0 && *temperature != 1)
+    return fields.fail("temperature", why);
+  for (auto [name, neutral] : changesDraws)
+    if (std::optional<double> given = asDouble(fields.value(name));
+        given && *given != neutral && !(std::string_view(name) == "top_k" && *given == -1))
+      return fields.fail(name, why);
+  for (const char *name : {"logit_bias", "bad_words", "stop"})
+    if (JsonValue value = fields.value(name); value && (value.isString() || value.size() > 0))
+      return fields.fail(name, why);
+  SamplingParams sampling;
+  sampling.minTokens = request.sampling.minTokens;
+  request.sampling = std::move(sampling);
+}
+
 uint64_t randomSeed() {
   thread_local std::mt19937_64 generator{std::random_device{}()};
   return generator();
@@ -191,12 +248,18 @@ void readSampling(Fields &fields, const Served &served, GenerationRequest &reque
   readLogitBias(fields, served.vocabulary, sampling);
 
   if (auto n = fields.integer("n", 1, 128))
-    request.choices = static_cast<uint32_t>(*n);
+    request.choices = request.answers = static_cast<uint32_t>(*n);
+  if (auto best = fields.integer("best_of", 1, 128)) {
+    if (*best < request.answers)
+      fields.fail("best_of", "is " + std::to_string(*best) + ", less than n");
+    request.choices = static_cast<uint32_t>(*best);
+  }
   readStops(fields, request);
   if (auto ids = fields.ids("stop_token_ids", served.vocabulary))
     request.stopIds = std::move(*ids);
   if (auto priority = fields.integer("priority", INT32_MIN, INT32_MAX))
     request.priority = static_cast<int32_t>(*priority);
+  readBeams(fields, request);
   request.cacheSalt = fields.string("cache_salt").value_or("");
   request.timeout = fields.number("timeout", 0.001, 1e6);
   request.ignoreEnd = fields.boolean("ignore_eos").value_or(false);
@@ -204,8 +267,20 @@ void readSampling(Fields &fields, const Served &served, GenerationRequest &reque
   request.includeStop = fields.boolean("include_stop_str_in_output").value_or(false);
 }
 
+void refuseChoices(Fields &fields, const GenerationRequest &request) {
+  if (request.answers != 1)
+    fields.fail("n", "may only be 1");
+  if (request.choices != 1)
+    fields.fail("best_of", "may only be 1");
+  if (request.beams.width > 0)
+    fields.fail("use_beam_search", "is not supported here; see /v1/chat/completions");
+}
+
 void readStream(Fields &fields, GenerationRequest &request, AnswerHead &head) {
   request.stream = head.stream = fields.boolean("stream").value_or(false);
+  if (request.stream && (request.beams.width > 0 || request.choices > request.answers))
+    fields.fail("stream", "is not possible with beam search or best_of above n: which text is the "
+                          "answer is known at the end");
   JsonValue options = fields.value("stream_options");
   if (!options)
     return;

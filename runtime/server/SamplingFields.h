@@ -14,6 +14,8 @@ void readModel(Fields &fields, const Served &served);
 /// Temperature, penalties, filters, seed, stops, n, ...: everything that means the same in
 /// completions and chats. The length limit is the endpoint's own.
 void readSampling(Fields &fields, const Served &served, GenerationRequest &request);
+/// For endpoints whose answers are one text.
+void refuseChoices(Fields &fields, const GenerationRequest &request);
 /// stream and stream_options.
 void readStream(Fields &fields, GenerationRequest &request, AnswerHead &head);
 /// Refuses fields that are known and not honoured, unless their value changes nothing. The names

@@ -176,7 +176,7 @@ CHAT = {"messages": [{"role": "user", "content": "a"}]}
     ("logit_bias", []), ("stop_token_ids", [4294967295]), ("top_k", -2), ("min_p", 2), ("presence_penalty", 3),
     ("repetition_penalty", 0), ("frequency_penalty", -2.1), ("top_logprobs", 5), ("logprobs", 3), ("messages", []),
     ("messages", "hi"), ("model", 5), ("tools", {}), ("tools", [{"type": "function"}]), ("tool_choice", "maybe"),
-    ("use_beam_search", True), ("best_of", 3), ("functions", [{}]), ("audio", {}), ("store", True)])
+    ("use_beam_search", 1), ("num_beams", 0), ("early_stopping", "no"), ("length_penalty", "x"), ("best_of", 3), ("functions", [{}]), ("audio", {}), ("store", True)])
 def test_bad_values(server, field, value):
     body = json.dumps({**CHAT, field: value}).replace("Infinity", "1e999")
     got, answer = server.post("/v1/chat/completions", body)
