@@ -162,8 +162,11 @@ static int32_t groupQueryAttention(Graph *g, Value *const *in, Value **out, cons
             g, place < length ? cosines : nullptr, sines, placeOf(s), attrs[6], size, head,
             [&](int64_t d) { return realAt(in[0], (b * S + s) * p.stride[0] + h * size + d); }));
         int64_t layout = rows ? h % rows->dims[0] : 0;
+        int64_t row = ((b * heads + h) * S + s) * longest;
         for (int64_t j = 0; j < longest; ++j) {
           scores[j] = -__builtin_inf();
+          if (mode == 1)
+            storeReal(shown, row + j, 0); // of a key that isn't seen, as ONNX Runtime gives it
           if (j < first || j >= seen || j >= biasWidth ||
               (rows && !seesBlock(rows, columns, layout, place / block, j / block)))
             continue;
@@ -177,10 +180,9 @@ static int32_t groupQueryAttention(Graph *g, Value *const *in, Value **out, cons
             score +=
                 realAt(bias, b * strides[0] + h * strides[1] + s * strides[2] + j * strides[3]);
           scores[j] = score;
+          if (mode == 1)
+            storeReal(shown, row + j, score);
         }
-        int64_t row = ((b * heads + h) * S + s) * longest;
-        for (int64_t j = 0; mode == 1 && j < longest; ++j)
-          storeReal(shown, row + j, scores[j]);
         double sink = sinks ? realAt(sinks, h) : attrs[7] ? 0 : -__builtin_inf();
         softmaxWithSink(g, scores, longest, sink);
         for (int64_t j = 0; mode == 2 && j < longest; ++j)
