@@ -47,6 +47,8 @@ Status readFalcon(ConfigReader &config, DecoderConfig &model) {
   LLMRT_RETURN_IF_ERROR(config.read("tie_word_embeddings", model.tiedHead));
   if (!a.alibi)
     return readSharedRope(config, model);
+  for (const char *unused : {"rope_theta", "rope_scaling", "rope_parameters"})
+    (void)config.value(unused); // the configuration's class writes them for every model
   // Added before the scores are scaled; Bloom adds it after.
   a.alibiScale = 1 / std::sqrt(static_cast<double>(a.headSize));
   for (DecoderLayer &layer : model.layers)
