@@ -133,6 +133,7 @@ def test_stop_strings(server, text, stops, expected):
 
 
 def test_choices(server):
+    """Case V09: each choice of a stream has its index and its own end."""
     body = {"messages": [{"role": "user", "content": say("one two three")}], "n": 3, "temperature": 0}
     whole = server.chat(body["messages"], n=3)
     assert [c["index"] for c in whole["choices"]] == [0, 1, 2]
@@ -155,6 +156,7 @@ def test_choices_with_a_seed(real):
 
 
 def test_nulls(server):
+    """Case V07: null is the same as leaving a field out."""
     names = ["max_tokens", "stop", "temperature", "top_p", "n", "stream", "seed", "logit_bias", "tools", "tool_choice",
              "user", "stream_options", "response_format", "logprobs", "top_logprobs", "frequency_penalty"]
     messages = [{"role": "user", "content": "a", "name": None},
@@ -225,6 +227,7 @@ def test_bad_messages(server, message, param):
 
 
 def test_token_prompts(server):
+    """Case V14: token ids as a prompt, those of no token refused."""
     assert len(server.complete([5, 6, 7], max_tokens=1)["choices"]) == 1
     for two in ([[5, 6], [7]], ["a", "b"]):
         assert [c["index"] for c in server.complete(two, max_tokens=1)["choices"]] == [0, 1]
@@ -335,6 +338,7 @@ TOOLS = [{"type": "function", "function": {"name": n, "parameters": {"type": "ob
 
 
 def test_tool_calls(server):
+    """Case V22: two calls, whole and streamed."""
     # The answer of the parrot stands in the prompt: in JSON's brackets it would end too early.
     text = "Wait." + call("f", {"a": 1}) + call("g", {"b": {"c": "d"}})
     answer = server.chat(say(text), tools=TOOLS)["choices"][0]
@@ -476,6 +480,7 @@ def test_page_in_a_browser(server):
 
 
 def test_cors(server):
+    """Case V13: a browser's question carries no key; errors and streams have the header, too."""
     asked = {"Origin": "http://page.example", "Access-Control-Request-Method": "POST",
              "Access-Control-Request-Headers": "authorization,content-type"}
     status, headers, _ = server.request("OPTIONS", "/v1/chat/completions", headers=asked)
