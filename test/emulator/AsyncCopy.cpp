@@ -10,9 +10,9 @@ namespace {
 
 void land(const AsyncCopy &c) {
   setSharedState(c.destination, c.bytes, Initialised);
-  checkAccess(c.destination, c.bytes, Mode::Write, c.site, 1);
+  checkAccess(c.destination, c.bytes, Mode::Write, c.site, 1, false);
   if (c.sourceBytes) // it may read as late as this
-    checkAccess(c.source, c.sourceBytes, Mode::Read, c.site, 1);
+    checkAccess(c.source, c.sourceBytes, Mode::Read, c.site, 1, false);
   if (c.sourceBytes)
     std::memcpy(c.destination, c.source, size_t(c.sourceBytes));
   std::memset(c.destination + c.sourceBytes, 0, size_t(c.bytes - c.sourceBytes));

@@ -217,7 +217,8 @@ void BlockChecker::start(const Block &block, uint64_t thisRun, uint64_t firstRun
   staticState.assign(block.staticHigh - block.staticLow, Uninitialised);
 }
 
-void checkAccess(const void *address, int bytes, Mode mode, Site site, int alignment) {
+void checkAccess(const void *address, int bytes, Mode mode, Site site, int alignment,
+                 bool isCounted) {
   Thread *t = currentThread();
   if (!t) // the host runs code of the object: its constructors
     return;
@@ -232,7 +233,8 @@ void checkAccess(const void *address, int bytes, Mode mode, Site site, int align
   auto shared = reinterpret_cast<uintptr_t>(b.shared);
   constexpr uintptr_t sharedWindow = 256 << 10;
   if (p >= shared && p < shared + sharedWindow) {
-    noteTraffic(*t, p - shared, bytes, site, true);
+    if (isCounted)
+      noteTraffic(*t, p - shared, bytes, site, true);
     if (b.checker.on)
       sharedAccess(b.checker.sharedShadow, b.checker.sharedState, p - shared, bytes, mode, site);
     else if (p + uintptr_t(bytes) > shared + b.sharedBytes)
@@ -240,14 +242,16 @@ void checkAccess(const void *address, int bytes, Mode mode, Site site, int align
     return;
   }
   if (p >= b.staticLow && p < b.staticHigh) {
-    noteTraffic(*t, p - b.staticLow, bytes, site, true);
+    if (isCounted)
+      noteTraffic(*t, p - b.staticLow, bytes, site, true);
     if (b.checker.on)
       sharedAccess(b.checker.staticShadow, b.checker.staticState, p - b.staticLow, bytes, mode,
                    site);
     return;
   }
   if (Allocation *a = findAllocation(p); a && uintptr_t(bytes) <= a->high - p) {
-    noteTraffic(*t, p, bytes, site, false);
+    if (isCounted)
+      noteTraffic(*t, p, bytes, site, false);
     if (b.checker.on)
       globalAccess(*a, p, bytes, mode, site);
     return;

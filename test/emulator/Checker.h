@@ -131,7 +131,9 @@ struct BlockChecker {
 };
 
 /// Every access of a kernel comes here: bounds and alignment always, the rest in checked objects.
-void checkAccess(const void *address, int bytes, Mode mode, Site site, int alignment);
+/// \p isCounted: it is a transaction of its own (Traffic.h).
+void checkAccess(const void *address, int bytes, Mode mode, Site site, int alignment,
+                 bool isCounted = true);
 /// Shared memory only: the state of bytes that an asynchronous copy writes.
 void setSharedState(const void *address, int bytes, ByteState state);
 /// Before the atomic at \p address itself: publishes and takes up.

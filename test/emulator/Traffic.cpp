@@ -20,7 +20,6 @@ struct Lane {
 struct Instruction {
   std::vector<std::vector<Lane>> executions;
   uint32_t count[32] = {}; ///< executions of each lane
-  bool shared;
 };
 struct Totals {
   MemoryTraffic sum;
@@ -28,8 +27,10 @@ struct Totals {
 };
 
 bool counting = false;
-std::map<std::pair<unsigned, uint64_t>, Instruction> running; ///< (warp, place)
-std::map<uint64_t, Totals> totals;
+/// A copy from global to shared memory is two, at one place.
+using Place = std::pair<uint64_t, bool>; ///< Site::key(), whether it is shared memory
+std::map<std::pair<unsigned, Place>, Instruction> running; ///< by warp
+std::map<Place, Totals> totals;
 std::map<uint64_t, Site> sites;
 
 uint64_t wavefronts(const std::vector<Lane> &lanes) {
@@ -91,8 +92,7 @@ void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, b
   if (!counting)
     return;
   sites.emplace(site.key(), site);
-  Instruction &i = running[{thread.linear / 32, site.key()}];
-  i.shared = shared;
+  Instruction &i = running[{thread.linear / 32, {site.key(), shared}}];
   uint32_t n = i.count[thread.lane]++;
   if (n >= i.executions.size())
     i.executions.resize(n + 1);
@@ -102,15 +102,15 @@ void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, b
 void finishTraffic() {
   for (auto &[key, instruction] : running) {
     Totals &t = totals[key.second];
-    t.site = sites[key.second];
-    t.sum.shared = instruction.shared;
+    t.site = sites[key.second.first];
+    t.sum.shared = key.second.second;
     for (const std::vector<Lane> &lanes : instruction.executions) {
       ++t.sum.executions;
       uint64_t unique = 0, moved = 0;
       for (const Lane &l : lanes)
         moved += uint64_t(l.bytes);
       t.sum.bytes += moved;
-      if (instruction.shared) {
+      if (t.sum.shared) {
         t.sum.transactions += wavefronts(lanes);
         t.sum.leastTransactions += leastWavefronts(lanes);
       } else {

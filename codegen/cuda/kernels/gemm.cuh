@@ -159,7 +159,8 @@ private:
       for (int i = 0; i < (kPieces + 31) / 32; ++i) {
         const int p = i * 32 + lane;
         if (p < kPieces) {
-          const int at = p / Step::kPieces, piece = p % Step::kPieces;
+          int at, piece;
+          Step::find(p, U * kRowTiles, at, piece);
           const int tile = at / U, step = begin + s * U + at % U;
           Step::template copyPiece<K>(stage + at * Step::kBytes, w + tile * Weight::tileBytes(K),
                                       step, piece, step < end);
@@ -170,7 +171,7 @@ private:
     float values[kTokenTiles][8];
 #pragma unroll
     for (int j = 0; j < kTokenTiles; ++j)
-      Config::Activations::load(values[j], x[j], begin, t, keep[j] && begin < end);
+      Config::Activations::load(values[j], x[j], begin, t, keep[j]);
 
 #pragma unroll
     for (int s = 0; s < kStages - 1; ++s) {

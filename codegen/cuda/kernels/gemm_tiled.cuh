@@ -33,7 +33,7 @@ template <class Config, int WarpRows, int WarpTokens> struct TiledGemm {
 
   struct Shared {
     __align__(16) unsigned char ring[kStages][kStageBytes];
-    /// [step][8 tokens][lane]
+    /// [step][8 tokens][16 bytes][lane]
     __align__(16) unsigned char x[2][kStepsAStage][kBlockTokenTiles][32 * kLaneBytes];
     /// The slices so far: each lane its own sums, which registers have no room for.
     float4 slices[Config::kSlices > 1 ? kThreads / 32 : 1][kRowTiles][kTokenTiles][32];
@@ -99,7 +99,7 @@ template <class Config, int WarpRows, int WarpTokens> struct TiledGemm {
 
 private:
   /// sums = before + sums
-  LLMC_MEMBER void addTo(float (&sums)[4], const float4 &before) {
+  LLMC_MEMBER void addTo(float (&sums)[4], const float4 before) {
     sums[0] = before.x + sums[0], sums[1] = before.y + sums[1];
     sums[2] = before.z + sums[2], sums[3] = before.w + sums[3];
   }
@@ -127,7 +127,8 @@ private:
     for (int i = 0; i < (kPieces + kThreads - 1) / kThreads; ++i) {
       const int p = i * kThreads + threadIdx.x;
       if (kPieces % kThreads == 0 || p < kPieces) {
-        const int at = p / Step::kPieces, piece = p % Step::kPieces;
+        int at, piece;
+        Step::find(p, kStepsAStage * kBlockTiles, at, piece);
         const int tile = at / kStepsAStage, step = s * kStepsAStage + at % kStepsAStage;
         Step::template copyPiece<K>(stage + at * Step::kBytes, w + tile * Weight::tileBytes(K),
                                     step, piece,
@@ -166,11 +167,11 @@ private:
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       const Item item(i);
-      unsigned char *to = shared.x[s % 2][item.step][item.tokens] + item.lane * kLaneBytes;
+      unsigned char *to = shared.x[s % 2][item.step][item.tokens] + item.lane * 16;
       if constexpr (C == Compute::F32) {
         *reinterpret_cast<float4 *>(to) =
             make_float4(values[i][0], values[i][1], values[i][2], values[i][3]);
-        *reinterpret_cast<float4 *>(to + 16) =
+        *reinterpret_cast<float4 *>(to + 512) =
             make_float4(values[i][4], values[i][5], values[i][6], values[i][7]);
       } else {
         TokenFragment<C> f;
@@ -183,7 +184,7 @@ private:
   LLMC_MEMBER void loadFragment(TokenFragment<C> &f, const unsigned char *from) {
     if constexpr (C == Compute::F32) {
       const float4 first = *reinterpret_cast<const float4 *>(from);
-      const float4 second = *reinterpret_cast<const float4 *>(from + 16);
+      const float4 second = *reinterpret_cast<const float4 *>(from + 512);
       const float v[8] = {first.x,  first.y,  first.z,  first.w,
                           second.x, second.y, second.z, second.w};
       pack(f, v);
@@ -204,7 +205,7 @@ private:
 #pragma unroll
     for (int j = 0; j < kTokenTiles; ++j) {
       TokenFragment<C> tokens;
-      loadFragment(tokens, shared.x[s % 2][u][warpToken * kTokenTiles + j] + lane * kLaneBytes);
+      loadFragment(tokens, shared.x[s % 2][u][warpToken * kTokenTiles + j] + lane * 16);
 #pragma unroll
       for (int i = 0; i < kRowTiles; ++i)
         multiply(sums[i][j], weights[i], tokens);

@@ -43,29 +43,43 @@ template <class F> struct WeightStep {
     return (columns + kStepColumns - 1) / kStepColumns;
   }
 
+  /// Which step of \p count and which piece of it is the \p p-th to be copied: all values before
+  /// scales and minimums, so that eight lanes fill one line of the banks.
+  LLMC_MEMBER void find(int p, int count, int &at, int &piece) {
+    constexpr int kFirst = kValues / 16, kRest = kPieces > kFirst ? kPieces - kFirst : 1;
+    if (kPieces == kFirst || p < count * kFirst) {
+      at = p / kFirst, piece = p % kFirst;
+    } else {
+      at = (p - count * kFirst) / kRest, piece = kFirst + (p - count * kFirst) % kRest;
+    }
+  }
+
   /// Copies piece \p piece of step \p step of \p tile to its place in \p shared; zeros where \p
   /// keep is false or the matrix has no such columns.
   template <int K>
   LLMC_MEMBER void copyPiece(unsigned char *shared, const unsigned char *tile, int step, int piece,
                              bool keep) {
     if constexpr (!F::kInteger) {
-      // Lines of a column (bf16: two columns); f16 lines swap places so that a lane's four columns
-      // lie in different banks.
+      // Lines of a column (bf16: two columns). So that what half a warp reads lies in different
+      // banks, f16 lines swap places, others their halves.
       constexpr int kLine = F::kElement == kF16 ? 32 : 64;
       constexpr int kColumnsALine = F::kElement == kBF16 ? 2 : 1;
       const int line = piece * 16 / kLine, inLine = piece * 16 % kLine;
       const int column = step * kStepColumns + line * kColumnsALine;
-      const int place = F::kElement == kF16 ? line ^ (line >> 2 & 1) : line;
+      const int place = F::kElement == kF16 ? (line ^ (line >> 2 & 1)) * kLine + inLine
+                                            : line * kLine + (inLine ^ (line & 2) * 16);
       const bool exists = keep && column < K;
       copyAsync16(
-          shared + place * kLine + inLine,
+          shared + place,
           tile + (exists ? static_cast<long long>(column / kColumnsALine) * kLine + inLine : 0),
           exists);
     } else {
       constexpr int kGroups = (K + F::kGroup - 1) / F::kGroup;
       constexpr int kSetValues = kValues / kScaleSets;
       int set, inGroup; // which group of the step, and the byte in it
+      int place = piece;
       if (piece * 16 < kValues) {
+        place = piece ^ (piece >> 2 & 2); // those of lanes t and t + 2 lie in different banks
         set = piece * 16 / kSetValues;
         const int column = kScaleSets == 1 ? step * kStepColumns % F::kGroup : 0;
         inGroup = column * (F::kElement == kI4 ? 8 : 16) + piece * 16 % kSetValues;
@@ -80,7 +94,7 @@ template <class F> struct WeightStep {
       }
       const int group = kScaleSets == 1 ? step * kStepColumns / F::kGroup : step * kScaleSets + set;
       const bool exists = keep && group < kGroups;
-      copyAsync16(shared + piece * 16,
+      copyAsync16(shared + place * 16,
                   tile + (exists ? static_cast<long long>(group) * F::kGroupBytes + inGroup : 0),
                   exists);
     }
@@ -90,7 +104,8 @@ template <class F> struct WeightStep {
     const int g = lane / 4, t = lane % 4;
     if constexpr (F::kInteger && F::kElement == kI4) {
       // A word: 8 columns of a row, columns 0 to 3 in the low nibbles of its bytes.
-      const uint2 words = *reinterpret_cast<const uint2 *>(shared + t * 64 + g * 8);
+      const uint2 words =
+          *reinterpret_cast<const uint2 *>(shared + t * 64 + (g * 8 ^ (t & 2) * 16));
       Scales s;
       s.load(shared, g, kScaleSets == 2 ? t / 2 : 0);
 #pragma unroll
@@ -106,7 +121,8 @@ template <class F> struct WeightStep {
       // A word: 4 columns of a row, a byte each; 128 more is unsigned.
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const uint2 words = *reinterpret_cast<const uint2 *>(shared + j * 256 + t * 64 + g * 8);
+        const uint2 words =
+            *reinterpret_cast<const uint2 *>(shared + j * 256 + t * 64 + (g * 8 ^ (t & 2) * 16));
         Scales s;
         s.load(shared, g, kScaleSets == 2 ? j : 0);
         f.a[j][0] = s.even(biased(words.x ^ 0x80808080u, 0));
@@ -135,8 +151,8 @@ template <class F> struct WeightStep {
       for (int j = 0; j < 2; ++j)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          const uint2 words =
-              *reinterpret_cast<const uint2 *>(shared + (8 * j + 4 * h + t) * 64 + g * 8);
+          const uint2 words = *reinterpret_cast<const uint2 *>(shared + (8 * j + 4 * h + t) * 64 +
+                                                               (g * 8 ^ (t & 2) * 16));
           f.a[j][2 * h] = words.x;
           f.a[j][2 * h + 1] = words.y;
         }
@@ -145,8 +161,8 @@ template <class F> struct WeightStep {
       for (int i = 0; i < 4; ++i)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          const float2 values =
-              *reinterpret_cast<const float2 *>(shared + (8 * i + 4 * h + t) * 64 + g * 8);
+          const float2 values = *reinterpret_cast<const float2 *>(
+              shared + (8 * i + 4 * h + t) * 64 + (g * 8 ^ (t & 2) * 16));
           splitTf32(values.x, f.high[i][2 * h], f.low[i][2 * h]);
           splitTf32(values.y, f.high[i][2 * h + 1], f.low[i][2 * h + 1]);
         }

@@ -31,7 +31,7 @@ const Case cases[] = {
     {"d96_bf16_cap", 3, 1, 96, 96, 2, 0, 5.0},
     {"d36_i8_alibi_sinks", 4, 2, 36, 36, 3, 0, 0, true, true},
     {"d24_values136_f32", 6, 1, 24, 136, 0},
-    {"d8_values136_group17_f16", 17, 1, 8, 136, 1},
+    {"d8_values136_group17_f16", 17, 1, 8, 136, 1, 21},
     {"d5_values3_f32", 2, 1, 5, 3, 0},
     {"latent_d40_values24_bf16", 5, 1, 40, 24, 2, 0, 0, false, false, false, true},
     {"latent_d576_values512_f16", 20, 1, 576, 512, 1, 0, 0, false, false, true, true},
