@@ -59,6 +59,9 @@ KERNEL_INLINE void transposeTile(const float *from, float *to, int64_t stride, i
   unroll<16>([&](auto i) KERNEL_LAMBDA { store(to + i * stride, v[i]); });
 }
 
+/// Nothing is known of what \p pointer points at any more: it is read again.
+KERNEL_INLINE void forget(const float *&pointer) { asm("" : "+r"(pointer)); }
+
 /// score[r][c] = q row r times the keys of run first + c.
 template <int Rows, int Runs, bool Prefetch>
 KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile, int first,
@@ -66,6 +69,8 @@ KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile,
   unroll<Rows>([&](auto r) KERNEL_LAMBDA {
     unroll<Runs>([&](auto c) KERNEL_LAMBDA { score[r][c] = splat(0.0f); });
   });
+  const float *query[Rows];
+  unroll<Rows>([&](auto r) KERNEL_LAMBDA { query[r] = q[r]; });
   for (int64_t d = 0; d < keySize; ++d)
     unroll<Runs>([&](auto c) KERNEL_LAMBDA {
       const int64_t at = d * kRunTokens * elementBytes(tile.element);
@@ -73,7 +78,11 @@ KERNEL_INLINE void scoreRuns(const float *const (&q)[Rows], const KeyTile &tile,
         __builtin_prefetch(tile.nextKeys[first + c] + at);
       const F32x16 key = loadElements(tile.keys[first + c] + at, tile.element);
       unroll<Rows>([&](auto r)
-                       KERNEL_LAMBDA { score[r][c] = fma(splat(q[r][d]), key, score[r][c]); });
+                       KERNEL_LAMBDA { score[r][c] = fma(splat(query[r][d]), key, score[r][c]); });
+      // Twelve accumulators of eight lanes, a key of two, and one query value are all but one of
+      // x86-64-v3's registers: the next run loads its query values again.
+      if constexpr (Rows == 3)
+        unroll<Rows>([&](auto r) KERNEL_LAMBDA { forget(query[r]); });
     });
 }
 
@@ -144,16 +153,19 @@ KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTi
     const int64_t bytes = elementBytes(tile.element);
     const uint8_t *values = tile.values[run] + column * bytes;
     for (int64_t t = begin; t < end; ++t) {
-      F32x16 v[Columns];
+      const float *weight = p + run * kRunTokens + t;
       unroll<Columns>([&](auto c) KERNEL_LAMBDA {
+        const int64_t at = (t * tile.valueStride + 16 * c) * bytes;
+        // A line of memory holds two columns of 16 unless they are f32.
         if constexpr (Prefetch)
-          __builtin_prefetch(tile.nextValues[run] +
-                             (t * tile.valueStride + column + 16 * c) * bytes);
-        v[c] = loadElements(values + (t * tile.valueStride + 16 * c) * bytes, tile.element);
-      });
-      unroll<Rows>([&](auto r) KERNEL_LAMBDA {
-        const F32x16 weight = splat(p[r * kKeyTile + run * kRunTokens + t]);
-        unroll<Columns>([&](auto c) KERNEL_LAMBDA { acc[r][c] = fma(weight, v[c], acc[r][c]); });
+          if (Columns == 1 || c % 2 == 0 || bytes > 2)
+            __builtin_prefetch(tile.nextValues[run] + column * bytes + at);
+        const F32x16 v = loadElements(values + at, tile.element);
+        unroll<Rows>([&](auto r) KERNEL_LAMBDA {
+          acc[r][c] = fma(splat(weight[r * kKeyTile]), v, acc[r][c]);
+        });
+        if constexpr (Rows == 3 && Columns > 1)
+          forget(weight);
       });
     }
   }
@@ -167,9 +179,7 @@ KERNEL_INLINE void addValues(const SoftmaxState &state, int64_t row, const KeyTi
 template <int Rows, bool Prefetch>
 KERNEL_INLINE void scoreRows(const SoftmaxState &state, int64_t row, const float *const (&q)[Rows],
                              const KeyTile &tile, int64_t keySize) {
-  // Six accumulators of 16 lanes and their operands are one register more than x86-64-v3 has, and
-  // the one in memory would be waited for: three rows take one run at a time.
-  constexpr int together = Rows >= 3 ? 1 : Rows == 2 ? 2 : 4;
+  constexpr int together = Rows == 4 ? 1 : Rows >= 2 ? 2 : 4;
   for (int first = 0; first < kRuns; first += together) {
     F32x16 score[Rows][together];
     scoreRuns<Rows, together, Prefetch>(q, tile, first, keySize, score);
@@ -187,7 +197,7 @@ KERNEL_INLINE void scoreRows(const SoftmaxState &state, int64_t row, const float
 template <int Rows, bool Prefetch>
 KERNEL_INLINE void valueRows(const SoftmaxState &state, int64_t row, const KeyTile &tile,
                              int64_t lo, int64_t hi) {
-  constexpr int columns = Rows >= 3 ? 1 : Rows == 1 ? 4 : 2;
+  constexpr int columns = Rows == 4 ? 1 : Rows == 1 ? 4 : 2;
   int64_t column = 0;
   for (; column + 16 * columns <= tile.valueStride; column += 16 * columns)
     addValues<Rows, columns, Prefetch>(state, row, tile, column, lo, hi);
