@@ -73,8 +73,9 @@ public:
     scf::ForOp::create(b, loc, begin, whole, integer(kLanes), ValueRange{},
                        [&](OpBuilder &, Location, Value i, ValueRange) {
                          Value x = LLVM::LoadOp::create(b, loc, lanes, at(a, i), 4);
-                         Value z = second ? LLVM::LoadOp::create(b, loc, lanes, at(second, i), 4)
-                                          : LLVM::LoadOp();
+                         Value z;
+                         if (second)
+                           z = LLVM::LoadOp::create(b, loc, lanes, at(second, i), 4);
                          LLVM::StoreOp::create(b, loc, apply(x, z), at(y, i), 4);
                          scf::YieldOp::create(b, loc);
                        });

@@ -115,6 +115,8 @@ void checkAttention(Checker &c) {
   c.require(!c.get("latent") ||
                 (c.get("kv_heads") == 1 && c.get("value_size") <= c.get("key_size")),
             "a latent cache has one head, and values that are part of its keys");
+  c.range("key_split", 0, INT32_MAX);
+  c.require(c.get("key_split") % kKeyTile == 0, "key_split must be a multiple of 64");
   c.range("head_tasks", 0, INT32_MAX);
   const int64_t parts = c.get("head_tasks") ? c.get("head_tasks") : 1;
   c.require(c.get("kv_heads") > 0 && c.get("heads") / c.get("kv_heads") % parts == 0,
@@ -281,7 +283,8 @@ uint64_t llmc::kernelScratchBytes(const KernelSpec &spec) {
     return 4 * AttentionScratch(c.integer("query_tile"),
                                 c.integer("heads") / c.integer("kv_heads") /
                                     std::max<int64_t>(1, c.integer("head_tasks")),
-                                c.integer("key_size"), c.integer("value_size"))
+                                c.integer("key_size"), c.integer("value_size"),
+                                c.integer("key_split") != 0)
                    .end;
   if (spec.kind == "latent_append")
     return 4 * latentAppendScratch(c.integer("rotary"));

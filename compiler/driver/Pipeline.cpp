@@ -95,7 +95,12 @@ const std::vector<Step> &steps() {
          return createSelectKvLayoutPass(o);
        }},
       {Phase::Attention, "llmc-tile-attention", 0,
-       [](auto &) { return createTileAttentionPass(); }},
+       [](const CompileOptions &options) {
+         // CUDA's kernels have splits of their own. 512 keys are as much work as a barrier is not.
+         TileAttentionPassOptions o;
+         o.keySplit = hasCpu(options) ? 512 : 0;
+         return createTileAttentionPass(o);
+       }},
       {Phase::Plan, "llmc-lower-to-plan", 0,
        [](const CompileOptions &options) {
          LowerToPlanPassOptions o;

@@ -170,10 +170,12 @@ def TileAttentionPass : Pass<"llmc-tile-attention", "::mlir::ModuleOp"> {
   let description = [{
     The key tile is a constant of the plan: it is part of the order of additions. The query tile is the most tokens whose
     queries, scores and results for one group of heads fit in half of the second-level cache beside a tile of keys and
-    values; it has no influence on results. Dao et al., 2022 and 2023.
+    values; it has no influence on results. Dao et al., 2022 and 2023. `key-split` is a constant of the plan, too: a
+    length that depended on the step would make the bits depend on it. Dao et al., Flash-Decoding, 2023.
   }];
   let options = [
     Option<"keyTile", "key-tile", "int64_t", "64", "keys of one softmax step">,
+    Option<"keySplit", "key-split", "int64_t", "0", "keys of one of the parts that threads share; 0: one part">,
     Option<"cacheBytes", "cache-bytes", "int64_t", "524288", "the second-level cache of the target">,
   ];
   let dependentDialects = ["::llmc::llm::LlmDialect"];

@@ -72,7 +72,9 @@ def Llm_AttentionOp : Llm_Op<"attention", [Pure, AttrSizedOperandSegments]> {
     zeros. A `latent` cache is read as `llm.latent_append` says.
 
     `key_tile` and `query_tile` are set by `llmc-tile-attention`: keys of one softmax step (a constant
-    of the plan, part of what the result's bits are) and queries handled together (which is not).
+    of the plan, part of what the result's bits are) and queries handled together (which is not). With
+    `key_split` (a multiple of the key tile) the keys are cut every so many positions; each split has a
+    softmax of its own and they are merged in ascending order, so that threads can share a long context.
 
     ```mlir
     %o = llm.attention %q, %kv {heads = 9 : i64, scale = 1.250000e-01 : f64}
@@ -82,13 +84,14 @@ def Llm_AttentionOp : Llm_Op<"attention", [Pure, AttrSizedOperandSegments]> {
   let arguments = (ins Llm_Rows:$query, Llm_KvType:$cache, Optional<Llm_WeightTensor>:$alibi,
                        Optional<Llm_WeightTensor>:$sinks, I64Attr:$heads, F64Attr:$scale,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
-                       OptionalAttr<I64Attr>:$key_tile, OptionalAttr<I64Attr>:$query_tile);
+                       OptionalAttr<I64Attr>:$key_tile, OptionalAttr<I64Attr>:$query_tile,
+                       OptionalAttr<I64Attr>:$key_split);
   let results = (outs Llm_Rows:$result);
   let assemblyFormat = [{
     $query `,` $cache (`alibi` `(` $alibi^ `)`)? (`sinks` `(` $sinks^ `)`)? attr-dict `:`
     type($query) `,` type($cache) (`alibi` type($alibi)^)? (`sinks` type($sinks)^)? `->` type($result)
   }];
-  // No sinks, no window, no cap, not tiled.
+  // No sinks, no window, no cap, not tiled or split.
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query,
                                  "::mlir::Value":$cache, "::mlir::Value":$alibi, "int64_t":$heads,
                                  "double":$scale)>];

@@ -110,7 +110,8 @@ void AttentionOp::build(OpBuilder &builder, OperationState &state, Type type, Va
                         Value cache, Value alibi, int64_t heads, double scale) {
   build(builder, state, type, query, cache, alibi, /*sinks=*/Value(),
         builder.getI64IntegerAttr(heads), builder.getF64FloatAttr(scale), /*window=*/IntegerAttr(),
-        /*softcap=*/FloatAttr(), /*key_tile=*/IntegerAttr(), /*query_tile=*/IntegerAttr());
+        /*softcap=*/FloatAttr(), /*key_tile=*/IntegerAttr(), /*query_tile=*/IntegerAttr(),
+        /*key_split=*/IntegerAttr());
 }
 
 int64_t AttentionOp::headTasks() {
@@ -148,5 +149,8 @@ LogicalResult AttentionOp::verify() {
     return emitOpError() << "key_tile must be a multiple of 16";
   if (getQueryTile() && static_cast<int64_t>(*getQueryTile()) < 1)
     return emitOpError() << "query_tile must be at least 1";
+  if (getKeySplit() &&
+      (!getKeyTile() || static_cast<int64_t>(*getKeySplit()) < 1 || *getKeySplit() % *getKeyTile()))
+    return emitOpError() << "key_split must be a multiple of key_tile";
   return success();
 }

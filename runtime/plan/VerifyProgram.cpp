@@ -124,6 +124,16 @@ static Status kvAccess(const fbs::Plan &plan, const fbs::Kernel &k, const fbs::C
   if (tile < plan.limits()->query_tile())
     return invalidFile("kernel '" + k.symbol()->str() + "' takes " + std::to_string(tile) +
                        " queries a tile, the plan's limit is " + num(plan.limits()->query_tile()));
+  // Steps are cut once for all attention kernels, where every one of them cuts.
+  const int64_t split = constant(k, "key_split");
+  for (const fbs::Kernel *other : *plan.kernels())
+    if (other->kind()->string_view() == "attention" && constant(*other, "key_split") != split)
+      return invalidFile("kernel '" + k.symbol()->str() + "' cuts the context every " +
+                         std::to_string(split) + " keys, kernel '" + other->symbol()->str() +
+                         "' every " + std::to_string(constant(*other, "key_split")));
+  if (split < 0 || split % 64)
+    return invalidFile("kernel '" + k.symbol()->str() + "' has a key_split of " +
+                       std::to_string(split) + ", which is no multiple of 64");
   return Status::ok();
 }
 

@@ -29,6 +29,7 @@ struct CpuExecutorPeer {
     step.kv = executor.kv_.data();
     step.blockTokens = executor.blockTokens_;
     step.blockBytes = int64_t(executor.blockBytes_);
+    executor.countAttention(executor.items_->cut(step));
     uint8_t *scratch = executor.arena_.data() + executor.scratchOffset_;
     ScopedFloatMode mode;
     const fbs::Plan &head = executor.plan_->head();

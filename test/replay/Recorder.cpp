@@ -197,6 +197,11 @@ void Recorder::before(const std::string &name, const void *function, const Llmrt
   give(step.tileSeq, 4 * step.Q);
   give(step.tileStart, 4 * step.Q);
   give(step.tileCount, 4 * step.Q);
+  give(step.items, sizeof(LlmrtAttentionItem) * step.itemCount);
+  if (step.partials)
+    giveRegion(step.partials, "partial results");
+  if (step.arrivals)
+    giveRegion(step.arrivals, "arrival counters");
   if (step.kv)
     giveRegion(step.kv, "KV pool");
   give(bindings, sizeof(void *) * bindingCount);

@@ -5,6 +5,11 @@
 // `head_tasks` equal parts of them. Key tiles of 64,
 // aligned to position 0, in ascending order: Dao, FlashAttention-2 (2023), with a fixed key tile.
 //
+// With `key_split` a row's keys are cut every so many positions: each split has a softmax of its
+// own, and they are merged in ascending order. Tasks then are the step's items: a tile and a KV
+// head, or one split of them, in which case the task that ends last merges (FlashDecoding; Dao et
+// al., 2023). Both do the same operations in the same order.
+//
 // What a row computes depends on its own range of keys alone: a tile outside of it is left out
 // (which equals multiplying with 1 and adding 0), inside one a row's bounds are exact, so that no
 // other query, chunking, block size or stale memory can touch it.
@@ -24,11 +29,12 @@ struct Attention {
   float *y;
   const float *sinks; ///< [heads], or null
   int64_t heads, kvHeads, keySize, valueSize, window, element, prefixBytes, latent, headTasks;
+  int64_t split; ///< keys a split; 0: none
   float scale, softcap;
   const float *slopes; ///< of ALiBi, [heads]; null: none
   AttentionScratch layout;
   float *scratch;
-  SoftmaxState state;
+  SoftmaxState state, total;
 
   /// Query heads of a task. A "head" below is the task's: kvHeads * headTasks of them.
   KERNEL_LAMBDA int64_t group() const { return heads / (kvHeads * headTasks); }
@@ -87,13 +93,14 @@ struct Attention {
   }
 
   template <int Rows, bool Prefetch>
-  KERNEL_LAMBDA void score(int64_t row, int64_t start, int64_t head, const KeyTile &tile) const {
+  KERNEL_LAMBDA void score(int64_t row, int64_t start, int64_t head, const KeyTile &tile,
+                           KeyForm form) const {
     const float *pointers[Rows];
     unroll<Rows>([&](auto r) KERNEL_LAMBDA {
       const int64_t token = start + (row + r) / group(), inGroup = (row + r) % group();
       pointers[r] = q + (token * heads + head * group() + inGroup) * keySize;
     });
-    scoreRows<Rows, Prefetch>(state, row, pointers, tile, keySize);
+    scoreRows<Rows, Prefetch>(state, row, pointers, tile, form, keySize);
   }
 
   KERNEL_LAMBDA PositionBias bias(int64_t row, int64_t start, int64_t head, int64_t base) const {
@@ -107,26 +114,27 @@ struct Attention {
   /// first key is at position \p base.
   template <bool Prefetch>
   KERNEL_LAMBDA void attend(int64_t row, int64_t count, int64_t start, int64_t head,
-                            const KeyTile &tile, int64_t base, int64_t lo, int64_t hi) const {
+                            const KeyTile &tile, KeyForm form, int64_t base, int64_t lo,
+                            int64_t hi) const {
     if (count == 4)
-      score<4, Prefetch>(row, start, head, tile);
+      score<4, Prefetch>(row, start, head, tile, form);
     else if (count == 3)
-      score<3, Prefetch>(row, start, head, tile);
+      score<3, Prefetch>(row, start, head, tile, form);
     else if (count == 2)
-      score<2, Prefetch>(row, start, head, tile);
+      score<2, Prefetch>(row, start, head, tile, form);
     else
-      score<1, Prefetch>(row, start, head, tile);
+      score<1, Prefetch>(row, start, head, tile, form);
     for (int64_t r = 0; r < count; ++r)
-      softmaxRow(state, row + r, tile, lo, hi, scale, softcap, slopes != nullptr,
+      softmaxRow(state, row + r, tile, form, lo, hi, scale, softcap, slopes != nullptr,
                  bias(row + r, start, head, base));
     if (count == 4)
-      valueRows<4, Prefetch>(state, row, tile, lo, hi);
+      valueRows<4, Prefetch>(state, row, tile, form, lo, hi);
     else if (count == 3)
-      valueRows<3, Prefetch>(state, row, tile, lo, hi);
+      valueRows<3, Prefetch>(state, row, tile, form, lo, hi);
     else if (count == 2)
-      valueRows<2, Prefetch>(state, row, tile, lo, hi);
+      valueRows<2, Prefetch>(state, row, tile, form, lo, hi);
     else
-      valueRows<1, Prefetch>(state, row, tile, lo, hi);
+      valueRows<1, Prefetch>(state, row, tile, form, lo, hi);
   }
 
   /// All query rows against key tile \p index; keys [lo, hi) are those that any row sees. With
@@ -137,9 +145,7 @@ struct Attention {
                              int64_t index, int64_t lo, int64_t hi, bool convert) const {
     const int64_t base = index * kKeyTile;
     KeyTile tile;
-    tile.element = convert ? int64_t(kF32) : element;
-    tile.isScaled = element == kI8;
-    tile.valueStride = layout.valueStride;
+    const KeyForm form = {convert ? int64_t(kF32) : element, layout.valueStride, element == kI8};
     const int64_t from = lo > base ? lo - base : 0, to = smaller(hi - base, kKeyTile);
     const int64_t firstRun = from / kRunTokens, lastRun = (to - 1) / kRunTokens;
     for (int64_t c = firstRun; c <= lastRun; ++c) {
@@ -181,46 +187,121 @@ struct Attention {
       }
       // A task of one token has that token's heads for rows: a constant, and one text.
       const int64_t together = Prefetch ? group() : smaller(same, 4);
-      attend<Prefetch>(row, together, start, head, tile, base, rowLo, rowHi);
+      attend<Prefetch>(row, together, start, head, tile, form, base, rowLo, rowHi);
       row += together;
     }
   }
 
-  KERNEL_LAMBDA void task(int64_t queryTile, int64_t head) const {
-    const int64_t sequence = step->tileSeq[queryTile], start = step->tileStart[queryTile];
-    const int64_t count = step->tileCount[queryTile], all = count * group();
-    for (int64_t r = 0; r < all; ++r) {
-      // A sink is a key that was seen first and has the value 0.
-      state.largest[r] = sinks ? sinks[head * group() + r % group()] : -__builtin_inff();
+  /// The keys that any token of the tile sees.
+  struct Keys {
+    int64_t lo, hi;
+  };
+  KERNEL_LAMBDA Keys keysOf(int64_t start, int64_t count) const {
+    Keys keys = {lowest(start), beyond(start)};
+    for (int64_t t = start + 1; t < start + count; ++t) {
+      keys.lo = smaller(keys.lo, lowest(t));
+      keys.hi = keys.hi > beyond(t) ? keys.hi : beyond(t);
+    }
+    return keys;
+  }
+  /// Keys of a split; of all, where there are no splits.
+  KERNEL_LAMBDA int64_t splitKeys() const { return split ? split : INT64_MAX; }
+
+  /// An empty softmax for each row. A sink is a key that was seen first and has the value 0: it is
+  /// part of the first split that a row sees.
+  KERNEL_LAMBDA void begin(int64_t start, int64_t count, int64_t head, int64_t index) const {
+    for (int64_t r = 0; r < count * group(); ++r) {
+      const bool hasSink = sinks && lowest(start + r / group()) / splitKeys() == index;
+      state.largest[r] = hasSink ? sinks[head * group() + r % group()] : -__builtin_inff();
       store(state.sums + r * kLanes, splat(0.0f));
-      if (sinks)
+      if (hasSink)
         state.sums[r * kLanes] = 1.0f;
       for (int64_t i = 0; i < layout.valueStride; i += kLanes)
         store(state.outputs + r * layout.valueStride + i, splat(0.0f));
     }
-    int64_t lo = lowest(start), hi = beyond(start);
-    for (int64_t t = start + 1; t < start + count; ++t) {
-      lo = smaller(lo, lowest(t));
-      hi = hi > beyond(t) ? hi : beyond(t);
+  }
+
+  /// Adds split \p index to the total of those rows that see any of its keys.
+  KERNEL_LAMBDA void merge(const SoftmaxState &part, int64_t start, int64_t count,
+                           int64_t index) const {
+    for (int64_t r = 0; r < count * group(); ++r) {
+      const int64_t token = start + r / group();
+      const int64_t first = lowest(token) / split;
+      if (index == first)
+        copyRow(total, part, r, layout.valueStride);
+      else if (index > first && index * split < beyond(token))
+        mergeRow(total, part, r, layout.valueStride);
     }
-    // One block of rows reads keys and values once: converting them in registers is enough.
-    const bool isPlain = element == kF32 && valueSize == layout.valueStride && !latent;
-    const bool isShort = count == 1 && group() <= 4 && valueSize == layout.valueStride && !latent;
-    for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index) {
-      if (isShort)
-        keyTile<true>(sequence, head, start, count, index, lo, hi, false);
-      else
-        keyTile<false>(sequence, head, start, count, index, lo, hi, !isPlain);
-    }
-    for (int64_t r = 0; r < all; ++r) {
-      const float sum = sumLanes(load(state.sums + r * kLanes));
-      const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+  }
+
+  KERNEL_LAMBDA void finish(const SoftmaxState &sum, int64_t start, int64_t count,
+                            int64_t head) const {
+    for (int64_t r = 0; r < count * group(); ++r) {
+      const float all = sumLanes(load(sum.sums + r * kLanes));
+      const float inverse = all == 0.0f ? 0.0f : 1.0f / all;
       const int64_t token = start + r / group(), inGroup = r % group();
       float *out = y + (token * heads + head * group() + inGroup) * valueSize;
       for (int64_t i = 0; i < valueSize; i += kLanes)
-        storePart(out + i, load(state.outputs + r * layout.valueStride + i) * inverse,
-                  valueSize - i);
+        storePart(out + i, load(sum.outputs + r * layout.valueStride + i) * inverse, valueSize - i);
     }
+  }
+
+  /// Where split \p index of an item leaves its softmax.
+  KERNEL_LAMBDA void usePartials(SoftmaxState &part, const LlmrtAttentionItem &item, int64_t count,
+                                 int64_t head, int64_t index) const {
+    const int64_t rows = count * group();
+    float *at =
+        step->partials + (((item.row + (index - item.split) * count) * heads) + head * rows) *
+                             LLMRT_PARTIAL_FLOATS(valueSize);
+    part.largest = at;
+    part.sums = at + 16 * rows;
+    part.outputs = at + 32 * rows;
+  }
+
+  KERNEL_LAMBDA void task(const LlmrtAttentionItem &item, int64_t head) {
+    const int64_t sequence = step->tileSeq[item.tile], start = step->tileStart[item.tile];
+    const int64_t count = step->tileCount[item.tile];
+    const bool isPart = split && item.split >= 0;
+    const Keys keys = keysOf(start, count);
+    const int64_t first = isPart ? item.split : keys.lo / splitKeys();
+    const int64_t last = isPart ? item.split : (keys.hi - 1) / splitKeys();
+    // One block of rows reads keys and values once: converting them in registers is enough.
+    const bool isPlain = element == kF32 && valueSize == layout.valueStride && !latent;
+    const bool isShort = count == 1 && group() <= 4 && valueSize == layout.valueStride && !latent;
+    const SoftmaxState own = state;
+    if (isPart)
+      usePartials(state, item, count, head, item.split);
+    for (int64_t s = first; s <= last; ++s) {
+      begin(start, count, head, s);
+      const int64_t lo = split && keys.lo < s * split ? s * split : keys.lo;
+      const int64_t hi = split ? smaller(keys.hi, (s + 1) * split) : keys.hi;
+      for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index) {
+        if (isShort)
+          keyTile<true>(sequence, head, start, count, index, lo, hi, false);
+        else
+          keyTile<false>(sequence, head, start, count, index, lo, hi, !isPlain);
+      }
+      if (split && first != last)
+        merge(state, start, count, s);
+    }
+    if (isPart) {
+      SoftmaxState part = state;
+      state = own;
+      uint32_t *arrivals = step->arrivals + item.arrival * kvHeads * headTasks + head;
+      if (__atomic_fetch_add(arrivals, 1, __ATOMIC_ACQ_REL) + 1 != uint32_t(item.splits))
+        return;
+      *arrivals = 0; // the next command counts after the barrier that follows this one
+      for (int64_t s = 0; s < item.splits; ++s) {
+        usePartials(part, item, count, head, s);
+        merge(part, start, count, s);
+      }
+    }
+    // Not a choice between references, which would keep this object, and so the kernel's constants,
+    // in memory.
+    SoftmaxState sum = state;
+    if (split && (isPart || first != last))
+      sum = total;
+    finish(sum, start, count, head);
   }
 };
 
@@ -228,30 +309,37 @@ struct Attention {
 
 LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t valueSize,
             float scale, float softcap, int64_t window, int64_t kvElement, int64_t queryTile,
-            int64_t alibi, int64_t sinks, int64_t latent, int64_t headTasks) {
+            int64_t alibi, int64_t sinks, int64_t latent, int64_t headTasks, int64_t keySplit) {
   const int64_t parts = headTasks ? headTasks : 1;
-  const AttentionScratch layout(queryTile, heads / (kvHeads * parts), keySize, valueSize);
+  const AttentionScratch layout(queryTile, heads / (kvHeads * parts), keySize, valueSize,
+                                keySplit != 0);
   float *s = static_cast<float *>(scratch);
-  const Attention a = {step,
-                       binding<float>(bindings, 0),
-                       binding<float>(bindings, 1 + (alibi != 0) + (sinks != 0)),
-                       sinks ? binding<float>(bindings, 1 + (alibi != 0)) : nullptr,
-                       heads,
-                       kvHeads,
-                       keySize,
-                       valueSize,
-                       window,
-                       kvElement,
-                       scalars[0],
-                       latent,
-                       parts,
-                       scale,
-                       softcap,
-                       alibi ? binding<float>(bindings, 1) : nullptr,
-                       layout,
-                       s,
-                       {s + layout.largest, s + layout.sums, s + layout.weights, s + layout.rescale,
-                        s + layout.outputs}};
-  for (int64_t t = taskBegin; t < taskEnd; ++t)
-    a.task(t / (kvHeads * parts), t % (kvHeads * parts));
+  Attention a = {
+      step,
+      binding<float>(bindings, 0),
+      binding<float>(bindings, 1 + (alibi != 0) + (sinks != 0)),
+      sinks ? binding<float>(bindings, 1 + (alibi != 0)) : nullptr,
+      heads,
+      kvHeads,
+      keySize,
+      valueSize,
+      window,
+      kvElement,
+      scalars[0],
+      latent,
+      parts,
+      keySplit,
+      scale,
+      softcap,
+      alibi ? binding<float>(bindings, 1) : nullptr,
+      layout,
+      s,
+      {s + layout.largest, s + layout.sums, s + layout.weights, s + layout.rescale,
+       s + layout.outputs},
+      {s + layout.totalLargest, s + layout.totalSums, nullptr, nullptr, s + layout.totalOutputs}};
+  for (int64_t t = taskBegin; t < taskEnd; ++t) {
+    const int64_t at = t / (kvHeads * parts);
+    const LlmrtAttentionItem tile = {static_cast<int32_t>(at), -1, 0, 0, 0};
+    a.task(keySplit ? step->items[at] : tile, t % (kvHeads * parts));
+  }
 }

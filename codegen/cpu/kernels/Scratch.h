@@ -10,22 +10,31 @@
 
 namespace llmc::kernel {
 
+constexpr int64_t kKeyTile = 64; ///< keys of one step of attention's softmax
+
 /// Attention's scratch in floats, one part after the other. Every part is a multiple of 16.
 struct AttentionScratch {
   int64_t rows, valueStride;
-  int64_t largest, rescale, sums, weights, outputs, keys, values, end;
+  int64_t largest, rescale, sums, weights, outputs, keys, values;
+  int64_t totalLargest, totalSums, totalOutputs, end; ///< of the splits so far, if there are splits
 
-  constexpr AttentionScratch(int64_t queryTile, int64_t group, int64_t keySize, int64_t valueSize)
+  // Inlined by order: whether it is must not hang on its length, kernels take its constants.
+  __attribute__((always_inline)) constexpr AttentionScratch(int64_t queryTile, int64_t group,
+                                                            int64_t keySize, int64_t valueSize,
+                                                            bool splits)
       : rows(queryTile * group), valueStride((valueSize + 15) / 16 * 16) {
     const int64_t rows16 = (rows + 15) / 16 * 16;
     largest = 0;
     rescale = largest + rows16;
     sums = rescale + rows16;
     weights = sums + rows * 16;
-    outputs = weights + rows * 64;
+    outputs = weights + rows * kKeyTile;
     keys = outputs + rows * valueStride;
-    values = keys + 64 * keySize;
-    end = values + 64 * valueStride;
+    values = keys + kKeyTile * keySize;
+    totalLargest = values + kKeyTile * valueStride;
+    totalSums = totalLargest + (splits ? rows16 : 0);
+    totalOutputs = totalSums + (splits ? rows * 16 : 0);
+    end = totalOutputs + (splits ? rows * valueStride : 0);
   }
 };
 

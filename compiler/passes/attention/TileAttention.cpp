@@ -37,6 +37,11 @@ struct TileAttentionPass : llmc::impl::TileAttentionPassBase<TileAttentionPass> 
           << static_cast<int64_t>(keyTile) << " and " << static_cast<int64_t>(cacheBytes);
       return signalPassFailure();
     }
+    if (keySplit < 0 || keySplit % keyTile) {
+      emitError(getOperation().getLoc()) << "key-split must be 0 or a multiple of key-tile, got "
+                                         << static_cast<int64_t>(keySplit);
+      return signalPassFailure();
+    }
     // One query tile for the whole plan: the runtime cuts a step once, for all layers.
     int64_t queryTile = 64;
     SmallVector<AttentionOp> attentions;
@@ -47,6 +52,8 @@ struct TileAttentionPass : llmc::impl::TileAttentionPassBase<TileAttentionPass> 
     for (AttentionOp op : attentions) {
       op.setKeyTile(keyTile);
       op.setQueryTile(queryTile);
+      if (keySplit)
+        op.setKeySplit(keySplit);
     }
   }
 };

@@ -395,7 +395,8 @@ LogicalResult StepLowering::lowerOp(AttentionOp op) {
              {"alibi", int64_t(bool(op.getAlibi()))},
              {"sinks", int64_t(bool(op.getSinks()))},
              {"latent", int64_t(kv.getLatent())},
-             {"head_tasks", headTasks > 1 ? headTasks : 0}},
+             {"head_tasks", headTasks > 1 ? headTasks : 0},
+             {"key_split", static_cast<int64_t>(op.getKeySplit().value_or(0))}},
             plan::AffineAttr::get(b.context(), 0, 0, 0, 0, kv.getHeads() * headTasks),
             {kvPrefixBytes[it->second]}, cost);
   return success();

@@ -61,13 +61,14 @@ Status CpuExecutor::prepare(const CpuExecutorOptions &options) {
   largest_ = options.largest;
   assert(largest_.T <= shape_.maxTokens && largest_.S <= shape_.maxSequences &&
          largest_.R <= shape_.maxRows && "beyond the plan's limits");
+  unsigned threads = chooseThreadCount(options.threads);
+  items_.emplace(head, largest_.Q, threads);
   LLMRT_RETURN_IF_ERROR(prepareCommands());
 
-  unsigned threads = chooseThreadCount(options.threads);
   LLMRT_ASSIGN_OR_RETURN(pool_, ThreadPool::create(threads, uint32_t(commands_.size())));
   predictor_.emplace(plan_, defaultLimits(cpuLevelName(level_), threads));
 
-  // One allocation: slots | outputs | scratch of each thread.
+  // One allocation: slots | outputs | scratch of each thread | attention's partial results.
   layout_.update(head, largest_);
   uint64_t end = layout_.total();
   for (const fbs::Output *output : *head.outputs())
@@ -80,8 +81,10 @@ Status CpuExecutor::prepare(const CpuExecutorOptions &options) {
     return unsupported(plan_->name() + ": a kernel asks for " + std::to_string(scratchBytes_) +
                        " bytes of scratch a thread");
   scratchBytes_ = alignUp(scratchBytes_, scratchAlignment);
-  LLMRT_ASSIGN_OR_RETURN(arena_, Memory::allocate(scratchOffset_ + scratchBytes_ * threads,
-                                                  "the arena of the largest step"));
+  const uint64_t partials = scratchOffset_ + scratchBytes_ * threads;
+  LLMRT_ASSIGN_OR_RETURN(
+      arena_, Memory::allocate(partials + items_->bytes(), "the arena of the largest step"));
+  items_->setMemory(arena_.data() + partials);
   outputOffsets_.resize(head.outputs()->size());
   bind(largest_);
   return Status::ok();
@@ -118,7 +121,12 @@ Status CpuExecutor::prepareCommands() {
         break;
       }
     }
-    int64_t tasks = evaluate(*command->tasks(), largest_);
+    StepDims most = largest_;
+    if (command->tasks()->per_tile() != 0) {
+      attentionCommands_.push_back(static_cast<uint32_t>(commands_.size() - 1));
+      most.Q = items_->most();
+    }
+    int64_t tasks = evaluate(*command->tasks(), most);
     if (tasks > ThreadPool::maxTasks)
       return unsupported(plan_->name() + ": command '" + command->name()->str() + "' has " +
                          std::to_string(tasks) + " tasks in the largest step; the most is " +
@@ -142,8 +150,17 @@ void CpuExecutor::bind(const StepDims &dims) {
         arena_.data() + (m.output ? outputOffsets_[m.slot] : layout_.offsets()[m.slot]);
   for (uint32_t i = 0; i < taskCounts_.size(); ++i)
     taskCounts_[i] = evaluate(*head.commands()->Get(i)->tasks(), dims);
+  itemCount_ = dims.Q;
   logits_ = reinterpret_cast<const float *>(arena_.data() + outputOffsets_[0]);
   bound_ = dims;
+}
+
+void CpuExecutor::countAttention(int64_t items) {
+  StepDims dims = bound_;
+  dims.Q = items;
+  for (uint32_t command : attentionCommands_)
+    taskCounts_[command] = evaluate(*plan_->head().commands()->Get(command)->tasks(), dims);
+  itemCount_ = items;
 }
 
 Status CpuExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
@@ -190,6 +207,8 @@ Status CpuExecutor::execute(LlmrtStep &step) {
     return internalError("a step larger than the executor was made for");
   if (!sameDims(dims, bound_))
     bind(dims);
+  if (int64_t items = items_->cut(step); items != itemCount_)
+    countAttention(items);
   step.kv = kv_.data();
   step.blockTokens = blockTokens_;
   step.blockBytes = int64_t(blockBytes_);

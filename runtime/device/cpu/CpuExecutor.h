@@ -4,6 +4,7 @@
 
 #include "runtime/device/Memory.h"
 #include "runtime/device/StepExecutor.h"
+#include "runtime/device/cpu/AttentionItems.h"
 #include "runtime/device/cpu/CodeModule.h"
 #include "runtime/device/cpu/CpuLevel.h"
 #include "runtime/device/cpu/StepPredictor.h"
@@ -74,6 +75,8 @@ private:
   Status prepare(const CpuExecutorOptions &options);
   Status prepareCommands();
   void bind(const StepDims &dims);
+  /// The tasks of attention for \p items.
+  void countAttention(int64_t items);
   static void runTasks(void *context, uint32_t phase, int64_t begin, int64_t end, unsigned thread);
   /// The same, and notes when it was done.
   static void runTimedTasks(void *context, uint32_t phase, int64_t begin, int64_t end,
@@ -90,9 +93,12 @@ private:
   std::vector<void *> bindings_;
   std::vector<MovingBinding> moving_;
   std::vector<int64_t> taskCounts_;
+  std::vector<uint32_t> attentionCommands_; ///< those with tasks a query tile
+  std::optional<AttentionItems> items_;
+  int64_t itemCount_ = 0; ///< that taskCounts_ are for
   std::vector<uint64_t> outputOffsets_;
   ArenaLayout layout_;
-  Memory arena_; ///< slots, then outputs, then scratch
+  Memory arena_; ///< slots, then outputs, then scratch, then attention's partial results
   uint64_t scratchOffset_ = 0, scratchBytes_ = 0;
   StepDims largest_, bound_;
   const float *logits_ = nullptr;

@@ -11,10 +11,21 @@
 
 #include <stdint.h>
 
-#define LLMRT_KERNEL_ABI 2
+#define LLMRT_KERNEL_ABI 3
 
 /// KV tokens are stored in runs of this many, whatever the block size: a key run is [d][16].
 #define LLMRT_KV_RUN 16
+
+/// A piece of the step's attention: a query tile over all keys that it sees, or over one split of
+/// them. A plan's splits are of so many keys each, aligned to position 0; a row's splits are merged
+/// in ascending order whoever computed them, so that how a step is cut has no influence on results.
+typedef struct LlmrtAttentionItem {
+  int32_t tile;    ///< index into tileSeq
+  int32_t split;   ///< -1: all keys of the tile
+  int32_t splits;  ///< where split >= 0: how many the tile was cut into, from 0 on
+  int32_t row;     ///< where split >= 0: its first row of partials; of each token one a split
+  int32_t arrival; ///< where split >= 0: which of the arrival counters are the tile's
+} LlmrtAttentionItem;
 
 /// One step over a ragged batch (design: architecture, "the step"). All pointers stay valid and
 /// unchanged while the step runs.
@@ -39,6 +50,11 @@ typedef struct LlmrtStep {
   int64_t blockBytes;       ///< blockTokens * the plan's KV bytes a token
   /// [T] 1 where the token's sequence takes longrope's long factors, else 0 (since ABI 2).
   const int32_t *longContext;
+  /// Since ABI 3. The attention kernels of a plan with splits work on items, not on query tiles.
+  const LlmrtAttentionItem *items; ///< [itemCount]
+  int64_t itemCount;
+  float *partials;    ///< [rows][heads * LLMRT_PARTIAL_FLOATS(value size)], 64-byte aligned
+  uint32_t *arrivals; ///< [tiles that are cut][tasks a tile]: zeros between the commands
 } LlmrtStep;
 
 /// KV memory of one block: the layers one after the other, layer l at blockTokens *
@@ -58,5 +74,9 @@ typedef void (*LlmrtKernel)(const LlmrtStep *step, void *const *bindings, const 
 /// An int8 activation row of K values (K padded to the group): K int8, then K/group f32 scales,
 /// then K/group int32 sums of the int8 values. Rows follow each other without padding.
 #define LLMRT_Q8_ROW_BYTES(K, group) ((K) + 8 * ((K) / (group)))
+
+/// What the softmax over one split leaves of a query head, in floats: the largest score (of which
+/// 16 are set aside), 16 sums, and the values rounded up to 16.
+#define LLMRT_PARTIAL_FLOATS(valueSize) (32 + ((valueSize) + 15) / 16 * 16)
 
 #endif // LLMRT_DEVICE_CPU_KERNELABI_H

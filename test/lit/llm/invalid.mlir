@@ -239,3 +239,11 @@ func.func @norm_eps(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %c: !llm.kv<2 x 
   %r, %d = llm.rope_append %q, %k, %k, %c {heads = 4 : i64, norm_eps = 1.0e-6 : f64} : tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>, !llm.kv<2 x 16 x 16 x f32>
   return
 }
+
+// -----
+
+func.func @split(%q: tensor<?x64xf32>, %c: !llm.kv<2 x 16 x 16 x f32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{key_split must be a multiple of key_tile}}
+  %o = llm.attention %q, %c {heads = 4 : i64, scale = 0.25 : f64, key_tile = 64 : i64, key_split = 96 : i64} : tensor<?x64xf32>, !llm.kv<2 x 16 x 16 x f32> -> tensor<?x64xf32>
+  return %o : tensor<?x64xf32>
+}

@@ -20,7 +20,7 @@ struct Shape {
   double softcap = 0;
   bool alibi = false;
   bool sinks = false, latent = false;
-  int64_t headTasks = 0;
+  int64_t headTasks = 0, keySplit = 0;
 
   /// Slopes that fall from head to head, as those of ALiBi do.
   float slope(int64_t head) const { return alibi ? 0.7f / static_cast<float>(head + 1) : 0.0f; }
@@ -113,10 +113,11 @@ void putHead(uint8_t *run, int64_t at, int64_t element, std::span<const float> x
 }
 
 /// Runs one step over \p spans; returns [sequence, position] -> [heads][valueSize]. Memory that no
-/// token up to the end of a span wrote holds NaNs.
+/// token up to the end of a span wrote holds NaNs. With \p cut a tile's splits are items of their
+/// own.
 using Outputs = std::map<std::pair<int64_t, int64_t>, std::vector<float>>;
 Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vector<Span> &spans,
-               int64_t blockTokens, int64_t queryTile, int64_t pieces = 1) {
+               int64_t blockTokens, int64_t queryTile, int64_t pieces = 1, bool cut = false) {
   const Shape &h = s.shape;
   const int64_t keyRun = runBytes(h.keySize, h.element),
                 valueRun = h.latent ? 0 : runBytes(h.valueSize, h.element);
@@ -186,9 +187,28 @@ Outputs attend(const CompiledKernel &kernel, const Sequences &s, const std::vect
   Buffer sinks = Buffer::of(s.sinks);
   if (h.sinks)
     bindings.insert(bindings.end() - 1, sinks.data());
-  const int64_t tasks = step.Q * h.kvHeads * std::max<int64_t>(1, h.headTasks);
+  std::vector<LlmrtAttentionItem> items;
+  const int64_t tasksPerItem = h.kvHeads * std::max<int64_t>(1, h.headTasks);
+  int32_t rows = 0;
+  for (int32_t tile = 0; tile < step.Q; ++tile) {
+    const int32_t count = tileCount[tile];
+    const int32_t splits =
+        cut ? positions[tileStart[tile] + count - 1] / static_cast<int32_t>(h.keySplit) + 1 : 1;
+    for (int32_t split = 0; split < splits; ++split, rows += count)
+      items.push_back({tile, cut ? split : -1, splits, rows, tile});
+  }
+  Buffer partials(rows * h.heads * LLMRT_PARTIAL_FLOATS(h.valueSize) * 4);
+  Buffer arrivals = Buffer::of(std::vector<uint32_t>(step.Q * tasksPerItem));
+  step.items = items.data(), step.itemCount = items.size();
+  step.partials = partials.floats();
+  step.arrivals = reinterpret_cast<uint32_t *>(arrivals.data());
+  const int64_t tasks = (h.keySplit ? int64_t(items.size()) : step.Q) * tasksPerItem;
   kernel.run(step, bindings, tasks, {prefix}, pieces);
   EXPECT_TRUE(y.guardIsIntact());
+  EXPECT_TRUE(partials.guardIsIntact());
+  EXPECT_TRUE(arrivals.guardIsIntact());
+  EXPECT_EQ(std::count(arrivals.data(), arrivals.data() + arrivals.bytes(), 0), arrivals.bytes())
+      << "counters for the next command";
   Outputs out;
   int64_t t = 0;
   for (const Span &span : spans)
@@ -213,7 +233,8 @@ CompiledKernel compile(const Shape &s, CpuLevel level, int64_t queryTile) {
 
                          {"sinks", int64_t(s.sinks)},
                          {"latent", int64_t(s.latent)},
-                         {"head_tasks", s.headTasks}},
+                         {"head_tasks", s.headTasks},
+                         {"key_split", s.keySplit}},
                         level);
 }
 
@@ -255,6 +276,10 @@ TEST_P(AttentionShapes, MatchesReferenceAndIsInvariant) {
     expectReference(s, base, 2e-5);
     EXPECT_EQ(attend(kernel, s, whole, 64, 8, 3), base) << "block size, task split";
     EXPECT_EQ(attend(kernel, s, whole, 16, 16), base) << "query tile";
+    if (shape.keySplit) {
+      EXPECT_EQ(attend(kernel, s, whole, 16, 8, 1, true), base) << "splits as items";
+      EXPECT_EQ(attend(kernel, s, whole, 16, 1, 5, true), base) << "splits of tokens as items";
+    }
     // Decode steps and odd chunks, mixed with other sequences.
     for (Span span : {Span{0, 149, 150}, {0, 63, 64}, {0, 64, 65}, {0, 128, 129}, {0, 70, 93}}) {
       Outputs part = attend(kernel, s, {{2, 3, 9}, span, {1, 64, 65}}, 16, 8);
@@ -279,7 +304,33 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{6, 2, 24, 40, 0, 1, 0, true, true},
                     Shape{4, 1, 24, 16, 0, 0, 0, false, false, true, 2},
                     Shape{6, 1, 45, 37, 0, 1, 0, false, false, true},
-                    Shape{12, 1, 72, 64, 33, 2, 0, false, true, true, 3}));
+                    Shape{12, 1, 72, 64, 33, 2, 0, false, true, true, 3},
+                    Shape{.heads = 9, .kvHeads = 3, .keySize = 64, .valueSize = 64, .keySplit = 64},
+                    Shape{.heads = 6,
+                          .kvHeads = 2,
+                          .keySize = 24,
+                          .valueSize = 40,
+                          .window = 70,
+                          .element = 1,
+                          .softcap = 3,
+                          .alibi = true,
+                          .sinks = true,
+                          .keySplit = 64},
+                    Shape{.heads = 9,
+                          .kvHeads = 3,
+                          .keySize = 64,
+                          .valueSize = 64,
+                          .element = 3,
+                          .sinks = true,
+                          .keySplit = 128},
+                    Shape{.heads = 12,
+                          .kvHeads = 1,
+                          .keySize = 72,
+                          .valueSize = 64,
+                          .element = 2,
+                          .latent = true,
+                          .headTasks = 3,
+                          .keySplit = 64}));
 
 /// How many tasks share the heads changes nothing.
 TEST(Attention, HeadTasksGiveTheSameBits) {

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -38,7 +39,7 @@ public:
   explicit Buffer(size_t bytes = 0);
   template <typename T> static Buffer of(const std::vector<T> &values) {
     Buffer b(values.size() * sizeof(T));
-    std::memcpy(b.data(), values.data(), values.size() * sizeof(T));
+    std::ranges::copy(values, reinterpret_cast<T *>(b.data()));
     return b;
   }
   uint8_t *data() const { return memory.get(); }

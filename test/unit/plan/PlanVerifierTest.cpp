@@ -200,6 +200,8 @@ const Case kCases[] = {
     {"KvElementOfKernel", "has kv_element 1", [](auto &h) { constant(h, 2, "kv_element").value = 1; }},
     {"WindowOfKernel", "sees a window of 0 tokens", [](auto &h) { h.kv->layers[1]->window = 100; }},
     {"WindowOfKernelLarger", "sees a window of 101 tokens", [](auto &h) { h.kv->layers[1]->window = 100, constant(h, 3, "window").value = 101; }},
+    {"SplitOfKernel", "has a key_split of 65", [](auto &h) { constant(h, 3, "key_split").value = 65; }},
+    {"SplitNegative", "has a key_split of -64", [](auto &h) { constant(h, 3, "key_split").value = -64; }},
     {"QueryTileOfKernel", "takes 7 queries a tile", [](auto &h) { constant(h, 3, "query_tile").value = 7; }},
     // what kernels touch
     {"EmbedVocabulary", "touches 672 bytes of 'w', which has 640", [](auto &h) {
