@@ -14,7 +14,7 @@ TEST(Rope, AnglesAndTables) {
   EmulatedKernels kernels(
       {{"angles", "rope_angles", {{"half", int64_t(20)}, {"scale", 1.5}}},
        {"tables", "rope_gather", {{"half", int64_t(20)}, {"positions", int64_t(9)}}},
-       {"select", "rope_select", {{"half", int64_t(20)}}}},
+       {"rope_select", "rope_select", {{"half", int64_t(20)}}}},
       model);
   std::mt19937 rng(8);
   const std::vector<float> frequencies = randomFloats(rng, 20, 0, 1),
@@ -41,7 +41,7 @@ TEST(Rope, AnglesAndTables) {
   step.longContext = reinterpret_cast<const int *>(contexts.data());
   DeviceArray chosen(5 * 40 * 4);
   const std::vector<float> got =
-      runAll<float>(kernels, "select", step, pointers({&y, &z, &chosen}), chosen);
+      runAll<float>(kernels, "rope_select", step, pointers({&y, &z, &chosen}), chosen);
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(got[i], (isLong[i / 40] ? rows : angles)[i]);
 }
