@@ -19,7 +19,7 @@ struct Job {
   int64_t newTokens;
 };
 
-constexpr int64_t rounds = 6, longAnswer = 256;
+constexpr int64_t rounds = 12, longAnswer = 512;
 
 /// In a place of its own in every group, so that no batch is only short.
 std::vector<Job> makeJobs(const Plan &plan, int64_t places, int64_t longest) {
@@ -29,7 +29,7 @@ std::vector<Job> makeJobs(const Plan &plan, int64_t places, int64_t longest) {
     int64_t longOne = source.between(0, places - 1);
     for (int64_t i = 0; i < places; ++i) {
       int64_t newTokens = i == longOne ? longest : std::min(longest, source.between(8, 24));
-      jobs.push_back({source.next(source.between(32, 160)), newTokens});
+      jobs.push_back({source.next(source.between(16, 64)), newTokens});
     }
   }
   return jobs;

@@ -318,7 +318,8 @@ void addComparisonFlags(CLI::App &bench, BenchOptions &o) {
   auto *batching = bench
                        .add_option("--continuous-batching", o.continuousBatching,
                                    "a mix of short and long answers, N at a time: continuous "
-                                   "against static batches")
+                                   "against static batches. Prompts of 16 to 64 tokens; one answer "
+                                   "in N of -n tokens (default 512), the others of 8 to 24")
                        ->check(CLI::Range(int64_t(1), int64_t(1) << 16))
                        ->type_name("N")
                        ->group("Comparisons")
