@@ -36,7 +36,7 @@ constexpr Kind kKinds[] = {
      "heads latent rotary stride interleaved kv_element"},
     {"attention", "attention", "attention.cuh", "attention", emitAttention,
      "heads kv_heads key_size value_size scale softcap window kv_element query_tile alibi sinks "
-     "latent head_tasks"},
+     "latent head_tasks key_split"},
     {"route", "moe", "moe.cuh", "mixtures of experts", emitRoute,
      "experts chosen scoring normalize correction groups top_groups group_best_two scale rows"},
     {"grouped_gemm", "moe", "moe.cuh", "mixtures of experts", emitGroupedGemm,
@@ -48,7 +48,8 @@ constexpr Kind kKinds[] = {
 };
 #undef LLMC_FORMAT
 
-/// Nothing is ignored: a constant that changes what a kernel does must be known here.
+/// Nothing is ignored: a constant that changes what a kernel does must be known here. Attention's
+/// key_split and head_tasks are how CPU threads share it; here splits follow the context alone.
 llvm::LogicalResult checkConstants(const KernelWriter &writer, const KernelSpec &spec,
                                    const Kind &kind) {
   llvm::SmallVector<llvm::StringRef> known;
