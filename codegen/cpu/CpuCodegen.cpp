@@ -211,7 +211,9 @@ llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, C
     exported.insert(spec.symbol);
   for (StringRef name : kMemoryFunctions) {
     exported.insert(name);
-    module.getFunction(name)->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    llvm::Function *function = module.getFunction(name);
+    function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    function->setLinkage(llvm::GlobalValue::WeakODRLinkage); // every part has them
   }
   llvm::internalizeModule(
       module, [&](const llvm::GlobalValue &v) { return exported.contains(v.getName()); });
@@ -220,11 +222,48 @@ llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, C
 
 } // namespace
 
-FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> specs, CpuLevel level,
-                                         int optLevel, const CpuDump &dump) {
-  auto fail = [&](const Twine &what) -> LogicalResult {
-    return emitError(loc) << "CPU code for " << cpuLevelName(level) << ": " << what;
-  };
+static bool hasUseForTiles(const KernelSpec &spec) {
+  KernelConstants c(spec);
+  // GemmTiles.h: a tile takes 32 values along K.
+  return spec.kind == "gemm" && c.integer("x_int8") && c.integer("group") % 32 == 0;
+}
+
+bool llmc::hasUseFor(CpuLevel level, ArrayRef<KernelSpec> specs) {
+  return level != CpuLevel::X86V4Amx || llvm::any_of(specs, hasUseForTiles);
+}
+
+std::vector<CpuPart> llmc::cpuParts(ArrayRef<KernelSpec> specs, ArrayRef<CpuLevel> levels) {
+  CpuPart withTiles, without;
+  for (const KernelSpec &spec : specs)
+    (hasUseForTiles(spec) ? withTiles : without).specs.push_back(spec);
+  withTiles.name = ".int8_gemm";
+  std::vector<CpuPart> parts;
+  for (CpuPart *kernels : {&withTiles, &without}) {
+    if (kernels->specs.empty())
+      continue;
+    for (CpuLevel level : levels) {
+      CpuLevel code = level == CpuLevel::X86V4Amx && kernels == &without ? CpuLevel::X86V4 : level;
+      auto same = llvm::find_if(parts, [&](const CpuPart &part) {
+        return part.level == code && part.name == cpuLevelName(code).str() + kernels->name;
+      });
+      if (same == parts.end())
+        same = parts.insert(parts.end(),
+                            {code, cpuLevelName(code).str() + kernels->name, {}, kernels->specs});
+      same->objects.push_back(level);
+    }
+  }
+  return parts;
+}
+
+static InFlightDiagnostic cpuCodeError(Location loc, CpuLevel level) {
+  return emitError(loc) << "CPU code for " << cpuLevelName(level) << ": ";
+}
+
+FailureOr<std::string> llmc::emitCpuPart(Location loc, const CpuPart &part, int optLevel,
+                                         const CpuDump &dump) {
+  const std::vector<KernelSpec> &specs = part.specs;
+  const CpuLevel level = part.level;
+  auto fail = [&](const Twine &what) -> LogicalResult { return cpuCodeError(loc, level) << what; };
   if (optLevel < 0 || optLevel > 3)
     return fail("the optimisation level must be from 0 to 3");
   llvm::StringSet<> symbols;
@@ -258,6 +297,7 @@ FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> spec
     return fail("lowering to the llvm dialect failed" + reported);
 
   llvm::LLVMContext llvmContext;
+  llvmContext.setDiscardValueNames(!dump); // a tenth of the time
   std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(*module, llvmContext, "plan");
   if (!code)
     return fail("translating to LLVM IR failed" + reported);
@@ -280,11 +320,25 @@ FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> spec
   std::string object = emitFile(*code, *machine, llvm::CodeGenFileType::ObjectFile);
   if (object.empty())
     return fail("the target can't emit objects");
-  llvm::Expected<std::string> shared = linkSharedObject(object);
+  return object;
+}
+
+FailureOr<CpuObject> llmc::linkCpuObject(Location loc, ArrayRef<KernelSpec> specs, CpuLevel level,
+                                         ArrayRef<StringRef> relocatables) {
+  llvm::Expected<std::string> shared = linkSharedObject(relocatables);
   if (!shared)
-    return fail(llvm::toString(shared.takeError()));
+    return cpuCodeError(loc, level) << llvm::toString(shared.takeError());
   CpuObject result{std::move(*shared), {}};
   for (const KernelSpec &spec : specs)
     result.scratchBytes.push_back(kernelScratchBytes(spec));
   return result;
+}
+
+FailureOr<CpuObject> llmc::emitCpuObject(Location loc, ArrayRef<KernelSpec> specs, CpuLevel level,
+                                         int optLevel, const CpuDump &dump) {
+  FailureOr<std::string> object =
+      emitCpuPart(loc, {level, cpuLevelName(level).str(), {level}, specs.vec()}, optLevel, dump);
+  if (failed(object))
+    return failure();
+  return linkCpuObject(loc, specs, level, StringRef(*object));
 }

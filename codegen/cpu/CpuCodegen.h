@@ -1,7 +1,7 @@
 //===- CpuCodegen.h - plan kernels to one ELF object a CPU level -------------===//
 //
 //   KernelSpec ──MLIR (llvm dialect; arith, vector, scf for element-wise bodies)──▶ LLVM IR
-//     ──link the level's microkernel bitcode, internalise, optimise──▶ machine code ──lld──▶ ELF
+//     ──link the level's microkernel bitcode, internalise, optimise──▶ parts ──lld──▶ ELF
 //
 // The object has one exported function a kernel (LlmrtKernel), no needed library, no undefined
 // symbol, and the same bytes for the same input.
@@ -31,6 +31,21 @@ enum class CpuLevel : int {
 /// Every level, least first, and its name in plans.
 std::vector<CpuLevel> allCpuLevels();
 llvm::StringRef cpuLevelName(CpuLevel level);
+/// Whether \p specs' code at \p level differs from that of the level before it: tiles serve `gemm`
+/// with int8 activations only.
+bool hasUseFor(CpuLevel level, llvm::ArrayRef<KernelSpec> specs);
+
+/// Kernels that are compiled together. Objects are linked from parts since levels share some, and
+/// threads compile several at once.
+struct CpuPart {
+  CpuLevel level;                ///< whose instructions it has
+  std::string name;              ///< in dumps: the level's, or that and what sets the part apart
+  std::vector<CpuLevel> objects; ///< the levels whose objects it goes into
+  std::vector<KernelSpec> specs;
+};
+
+/// The parts of \p specs' objects for \p levels, those that take longest to compile first.
+std::vector<CpuPart> cpuParts(llvm::ArrayRef<KernelSpec> specs, llvm::ArrayRef<CpuLevel> levels);
 
 struct CpuObject {
   std::string bytes;                  ///< an ELF shared object
@@ -46,8 +61,18 @@ llvm::LogicalResult verifyKernelSpec(mlir::Location loc, const KernelSpec &spec)
 /// Scratch of a kernel that verifyKernelSpec accepts.
 uint64_t kernelScratchBytes(const KernelSpec &spec);
 
-/// Compiles \p specs for \p level at optimisation level \p optLevel (0..3; the results have the
-/// same bits at each). Emits errors at \p loc. May be called from several threads.
+/// Compiles \p part at optimisation level \p optLevel (0..3; the results have the same bits at
+/// each) to an ELF relocatable. Emits errors at \p loc. May be called from several threads.
+llvm::FailureOr<std::string> emitCpuPart(mlir::Location loc, const CpuPart &part, int optLevel,
+                                         const CpuDump &dump = {});
+
+/// Links what emitCpuPart made of the parts of an object of \p level with kernels \p specs. Emits
+/// errors at \p loc.
+llvm::FailureOr<CpuObject> linkCpuObject(mlir::Location loc, llvm::ArrayRef<KernelSpec> specs,
+                                         CpuLevel level,
+                                         llvm::ArrayRef<llvm::StringRef> relocatables);
+
+/// Both for all of \p specs, as one part.
 llvm::FailureOr<CpuObject> emitCpuObject(mlir::Location loc, llvm::ArrayRef<KernelSpec> specs,
                                          CpuLevel level, int optLevel, const CpuDump &dump = {});
 

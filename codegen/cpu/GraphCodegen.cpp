@@ -493,7 +493,7 @@ FailureOr<std::string> llmc::emitGraphObject(mlir::func::FuncOp main, const Grap
   std::string object = emitFile(module, *machine, llvm::CodeGenFileType::ObjectFile);
   if (object.empty())
     return fail("the target can't emit objects");
-  llvm::Expected<std::string> shared = linkSharedObject(object);
+  llvm::Expected<std::string> shared = linkSharedObject(llvm::StringRef(object));
   if (!shared)
     return fail(llvm::toString(shared.takeError()));
   return std::move(*shared);

@@ -1,6 +1,7 @@
 #include "codegen/cpu/LinkSharedObject.h"
 
 #include "lld/Common/Driver.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 LLD_HAS_DRIVER(elf)
 
@@ -35,16 +37,21 @@ llvm::Error writeAll(int fd, llvm::StringRef bytes) {
 
 } // namespace
 
-llvm::Expected<std::string> llmc::linkSharedObject(llvm::StringRef relocatable) {
+llvm::Expected<std::string> llmc::linkSharedObject(llvm::ArrayRef<llvm::StringRef> relocatables) {
   static std::mutex lldMutex;
   std::lock_guard<std::mutex> lock(lldMutex);
 
-  int in = ::memfd_create("llmc-object", MFD_CLOEXEC);
-  if (in < 0)
-    return systemError("linking CPU code: can't create a file in memory");
-  llvm::scope_exit close([&] { ::close(in); });
-  if (llvm::Error error = writeAll(in, relocatable))
-    return error;
+  std::vector<int> files;
+  llvm::scope_exit close([&] { llvm::for_each(files, ::close); });
+  std::vector<std::string> inputs;
+  for (llvm::StringRef relocatable : relocatables) {
+    files.push_back(::memfd_create("llmc-object", MFD_CLOEXEC));
+    if (files.back() < 0)
+      return systemError("linking CPU code: can't create a file in memory");
+    if (llvm::Error error = writeAll(files.back(), relocatable))
+      return error;
+    inputs.push_back("/proc/self/fd/" + std::to_string(files.back()));
+  }
   // lld renames its output into place, which needs a real folder.
   llvm::SmallString<128> folder;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("llmc-link", folder))
@@ -52,25 +59,24 @@ llvm::Expected<std::string> llmc::linkSharedObject(llvm::StringRef relocatable) 
                                               error.message());
   llvm::scope_exit remove([&] { llvm::sys::fs::remove_directories(folder); });
 
-  const std::string inPath = "/proc/self/fd/" + std::to_string(in);
   const std::string outPath = (folder + "/code.so").str();
-  const char *arguments[] = {"ld.lld",
-                             "-shared",
-                             "-z",
-                             "defs",
-                             "-z",
-                             "noexecstack",
-                             "-z",
-                             "now",
-                             "--gc-sections",
-                             "--build-id=none",
-                             "--hash-style=gnu",
-                             "--strip-all",
-                             "--threads=1",
-
-                             "-o",
-                             outPath.c_str(),
-                             inPath.c_str()};
+  std::vector<const char *> arguments = {"ld.lld",
+                                         "-shared",
+                                         "-z",
+                                         "defs",
+                                         "-z",
+                                         "noexecstack",
+                                         "-z",
+                                         "now",
+                                         "--gc-sections",
+                                         "--build-id=none",
+                                         "--hash-style=gnu",
+                                         "--strip-all",
+                                         "--threads=1",
+                                         "-o",
+                                         outPath.c_str()};
+  for (const std::string &input : inputs)
+    arguments.push_back(input.c_str());
   std::string text;
   llvm::raw_string_ostream messages(text);
   lld::Result result = lld::lldMain(arguments, messages, messages, {{lld::Gnu, &lld::elf::link}});

@@ -44,7 +44,8 @@ llvm::StringRef llmc::microkernelBitcode(CpuLevel level) {
 
 llvm::Expected<std::unique_ptr<llvm::Module>> llmc::loadMicrokernels(CpuLevel level,
                                                                      llvm::LLVMContext &context) {
-  return llvm::parseBitcodeFile(
+  // Lazy: a function is read when something needs it.
+  return llvm::getLazyBitcodeModule(
       llvm::MemoryBufferRef(microkernelBitcode(level), "microkernels." + cpuLevelName(level).str()),
       context);
 }
@@ -79,6 +80,8 @@ const ParameterTable &parameterTable() {
       llvm::StringRef kind = f.getName();
       if (!kind.consume_front("llmc_kernel_"))
         continue;
+      if (llvm::Error error = f.materialize()) // for its parameters' names
+        llvm::report_fatal_error(std::move(error));
       std::vector<KernelParameter> &parameters = result[kind];
       for (llvm::Argument &a : llvm::drop_begin(f.args(), kAbiParameters))
         parameters.push_back({planName(a.getName()), a.getType()->isFloatTy()});

@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <thread>
@@ -55,17 +56,19 @@ private:
   }
 
   Status check();
-  Result<std::vector<CpuLevel>> levels() const;
+  /// Those asked for; else all that have a use for \p specs.
+  Result<std::vector<CpuLevel>> levels(llvm::ArrayRef<KernelSpec> specs) const;
   /// Dumps the module where --dump-ir asks for it; true when --emit stops here.
   Result<bool> afterPhase(Phase phase);
   Status compileKernels(plan::ProgramOp program, PlanExtras &extras);
   Status compileCuda(plan::ProgramOp program, PlanExtras &extras);
   /// Writes the CUDA sources and a manifest to the folder of --emit.
   Status emitCuda(plan::ProgramOp program);
-  /// Compiles for each level on a thread of its own, as far as there are threads; \p what is the
-  /// message for a failure that has no diagnostic.
-  Status forLevels(llvm::StringRef what,
-                   llvm::function_ref<LogicalResult(size_t, CpuLevel, const CpuDump &)> compile);
+  /// Does \p compile for \p count pieces of code, on as many threads as there are for it; \p name
+  /// is a piece's in dumps, \p what the message for a failure that has no diagnostic.
+  Status forPieces(size_t count, llvm::StringRef what,
+                   llvm::function_ref<llvm::StringRef(size_t)> name,
+                   llvm::function_ref<LogicalResult(size_t, const CpuDump &)> compile);
   /// What follows the import of a graph that is no decoder.
   Status runGraph();
   /// Measures what the search for 4-bit scales needs to know.
@@ -115,13 +118,15 @@ Status Compilation::check() {
     return llmrt::invalidArgument("--emit: no phase '" + options.emitPhase +
                                   "'; phases: " + llvm::join(known, ", "));
   }
-  return levels().status();
+  return levels({}).status();
 }
 
-Result<std::vector<CpuLevel>> Compilation::levels() const {
+Result<std::vector<CpuLevel>> Compilation::levels(llvm::ArrayRef<KernelSpec> specs) const {
   std::vector<CpuLevel> all = allCpuLevels();
-  if (options.cpuLevels.empty())
+  if (options.cpuLevels.empty()) {
+    llvm::erase_if(all, [&](CpuLevel level) { return !hasUseFor(level, specs); });
     return all;
+  }
   std::vector<CpuLevel> chosen;
   for (const std::string &name : options.cpuLevels)
     if (llvm::none_of(all, [&](CpuLevel level) { return cpuLevelName(level) == name; })) {
@@ -158,52 +163,64 @@ Result<bool> Compilation::afterPhase(Phase phase) {
 
 Status Compilation::compileKernels(plan::ProgramOp program, PlanExtras &extras) {
   std::vector<KernelSpec> specs = kernelSpecs(program);
-  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
-  std::vector<CpuObject> objects(chosen.size());
-  LLMRT_RETURN_IF_ERROR(forLevels(
-      "the kernels could not be compiled", [&](size_t i, CpuLevel level, const CpuDump &dump) {
-        FailureOr<CpuObject> object =
-            emitCpuObject(program.getLoc(), specs, level, machineCodeLevel(options.optLevel), dump);
+  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels(specs));
+  std::vector<CpuPart> parts = cpuParts(specs, chosen);
+  std::vector<std::string> compiled(parts.size());
+  LLMRT_RETURN_IF_ERROR(forPieces(
+      parts.size(), "the kernels could not be compiled",
+      [&](size_t i) -> llvm::StringRef { return parts[i].name; },
+      [&](size_t i, const CpuDump &dump) {
+        FailureOr<std::string> object =
+            emitCpuPart(program.getLoc(), parts[i], machineCodeLevel(options.optLevel), dump);
         if (succeeded(object))
-          objects[i] = std::move(*object);
+          compiled[i] = std::move(*object);
         return success(succeeded(object));
       }));
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    extras.code.push_back({cpuLevelName(chosen[i]).str(), std::move(objects[i].bytes)});
-    extras.scratchBytes = objects[i].scratchBytes;
+  for (CpuLevel level : chosen) {
+    std::vector<llvm::StringRef> own;
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (llvm::is_contained(parts[i].objects, level))
+        own.push_back(compiled[i]);
+    FailureOr<CpuObject> object = linkCpuObject(program.getLoc(), specs, level, own);
+    if (failed(object))
+      return failure("the kernels could not be linked");
+    extras.code.push_back({cpuLevelName(level).str(), std::move(object->bytes)});
+    extras.scratchBytes = std::move(object->scratchBytes);
   }
   return Status::ok();
 }
 
-Status Compilation::forLevels(
-    llvm::StringRef what,
-    llvm::function_ref<LogicalResult(size_t, CpuLevel, const CpuDump &)> compile) {
-  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
-  progress.begin("kernels", chosen.size());
-  std::vector<char> isDone(chosen.size(), false);
-  auto one = [&](size_t i) {
-    CpuDump dump;
-    if (!options.dumpDir.empty())
-      dump = [&, i](llvm::StringRef phase, llvm::StringRef text) {
-        // A dump that can't be written is no reason to fail a compilation that can.
-        (void)writeOutputFile(options.dumpDir + "/codegen/" + cpuLevelName(chosen[i]).str() + "." +
-                                  phase.str() +
-                                  (phase == "mlir"  ? ".mlir"
-                                   : phase == "asm" ? ".s"
-                                                    : ".ll"),
-                              text.str())
-            .isOk();
-      };
-    isDone[i] = succeeded(compile(i, chosen[i], dump));
-    progress.advance(1);
+Status Compilation::forPieces(size_t count, llvm::StringRef what,
+                              llvm::function_ref<llvm::StringRef(size_t)> name,
+                              llvm::function_ref<LogicalResult(size_t, const CpuDump &)> compile) {
+  progress.begin("kernels", count);
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> isFailed = false;
+  auto work = [&] {
+    for (size_t i; (i = next++) < count;) {
+      CpuDump dump;
+      if (!options.dumpDir.empty())
+        dump = [&, i](llvm::StringRef phase, llvm::StringRef text) {
+          // A dump that can't be written is no reason to fail a compilation that can.
+          (void)writeOutputFile(options.dumpDir + "/codegen/" + name(i).str() + "." + phase.str() +
+                                    (phase == "mlir"  ? ".mlir"
+                                     : phase == "asm" ? ".s"
+                                                      : ".ll"),
+                                text.str())
+              .isOk();
+        };
+      if (failed(compile(i, dump)))
+        isFailed = true;
+      progress.advance(1);
+    }
   };
-  // One level a thread, as far as there are threads.
-  std::vector<std::future<void>> pending;
-  for (size_t i = 0; i < chosen.size(); ++i)
-    pending.push_back(std::async(jobs() > 1 ? std::launch::async : std::launch::deferred, one, i));
-  for (std::future<void> &done : pending)
-    done.get();
-  return llvm::is_contained(isDone, false) ? failure(what) : Status::ok();
+  std::vector<std::future<void>> others;
+  for (size_t i = 1; i < std::min<size_t>(jobs(), count); ++i)
+    others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void> &other : others)
+    other.get();
+  return isFailed ? failure(what) : Status::ok();
 }
 
 Status Compilation::runGraph() {
@@ -216,18 +233,21 @@ Status Compilation::runGraph() {
   LLMRT_ASSIGN_OR_RETURN(files, openModelFiles(*model.module, options.model));
   auto main = model.module->lookupSymbol<func::FuncOp>("main");
   GraphTables tables(main);
-  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels());
+  LLMRT_ASSIGN_OR_RETURN(std::vector<CpuLevel> chosen, levels({}));
   PlanExtras extras;
   for (CpuLevel level : chosen)
     extras.code.push_back({cpuLevelName(level).str(), {}});
-  LLMRT_RETURN_IF_ERROR(forLevels("the graph could not be compiled", [&](size_t i, CpuLevel level,
-                                                                         const CpuDump &dump) {
-    FailureOr<std::string> object = emitGraphObject(
-        main, tables, level, options.optLevel == 0 ? 0 : machineCodeLevel(options.optLevel), dump);
-    if (succeeded(object))
-      extras.code[i].bytes = std::move(*object);
-    return success(succeeded(object));
-  }));
+  LLMRT_RETURN_IF_ERROR(forPieces(
+      chosen.size(), "the graph could not be compiled",
+      [&](size_t i) { return cpuLevelName(chosen[i]); },
+      [&](size_t i, const CpuDump &dump) {
+        FailureOr<std::string> object =
+            emitGraphObject(main, tables, chosen[i],
+                            options.optLevel == 0 ? 0 : machineCodeLevel(options.optLevel), dump);
+        if (succeeded(object))
+          extras.code[i].bytes = std::move(*object);
+        return success(succeeded(object));
+      }));
   LLMRT_ASSIGN_OR_RETURN(sources, hashSources(files));
   extras.provenance = makeProvenance(sources, options);
   return writeGraphPlan(*model.module, tables, files, extras, options.output, progress);

@@ -12,7 +12,11 @@ MachineLimits defaultLimits(std::string_view level, unsigned threads) {
     std::string_view level;
     double f32, int8; // operations a second and core
   };
-  static constexpr Row kRows[] = {{"x86-64-v3", 96e9, 128e9}, {"x86-64-v4", 192e9, 768e9}};
+  static constexpr Row kRows[] = {
+      {"x86-64-v3", 96e9, 128e9},
+      {"x86-64-v4", 192e9, 768e9},
+      {"x86-64-v4-amx", 192e9, 768e9}, // tiles serve prefill only: at least VNNI's
+  };
   const Row *row = &kRows[0];
   for (const Row &r : kRows)
     if (r.level == level)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the CPU kernels of a level that this machine lacks, in the Bochs emulator, and compares the bits.
 
-  run_levels.py --build BUILD [--all | --only NAME] [--work DIR] [--level x86-64-v4]
+  run_levels.py --build BUILD [--all | --only NAME] [--work DIR] [--level x86-64-v4 | --level x86-64-v4-amx]
                 [--bochs PROGRAM] [--display term] [--model CPU]
 
 What kernels do here, at this machine's level, is recorded: those of the unit tests of code generation and those of
@@ -25,6 +25,8 @@ import threading
 import time
 
 OWN_LEVEL = "x86-64-v3"  # the level whose results are recorded
+# A CPU that has the level, as Bochs names it; the second since Bochs 3.0.
+MODELS = {"x86-64-v4": "tigerlake", "x86-64-v4-amx": "sapphire_rapids"}
 COMPLETE = "@end of the recording"
 SECTORS = 16 * 63  # a cylinder
 BLOCK = 128 * 512  # what the guest reads at once
@@ -211,15 +213,19 @@ parser.add_argument("--only", metavar="NAME", help="one recording: kernels, llam
 parser.add_argument("--build", required=True, type=pathlib.Path, help="the folder of the build")
 parser.add_argument("--all", action="store_true", help="every unit test of the kernels, and more plans")
 parser.add_argument("--work", type=pathlib.Path, help="folder for temporary files, up to 300 MB")
-parser.add_argument("--level", default="x86-64-v4", help="the level to run (default: %(default)s)")
+parser.add_argument("--level", choices=list(MODELS), default="x86-64-v4", help="the level to run (default: %(default)s)")
 parser.add_argument("--bochs", help="the emulator (default: bochs-bin or bochs of the PATH)")
-parser.add_argument("--model", default="tigerlake", help="the emulated CPU (default: %(default)s)")
+parser.add_argument("--model", help="the emulated CPU (default: one that has the level)")
 parser.add_argument("--limit", type=float, default=900, help="seconds for a recording (default: %(default)s)")
 parser.add_argument("--display", default="term", help="the emulator's display library (default: %(default)s)")
 options = parser.parse_args()
 emulator = options.bochs or shutil.which("bochs-bin") or shutil.which("bochs")
 if not emulator:
     fail("skipped: there is no Bochs here (Debian: apt-get install bochs bochs-term)", 77)
+options.model = options.model or MODELS[options.level]
+if options.model not in subprocess.run([emulator, "--help", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       text=True, stdin=subprocess.DEVNULL, check=False).stdout.split():
+    fail(f"skipped: {emulator} has no CPU {options.model} (test/replay/README.md says which Bochs has)", 77)
 
 with tempfile.TemporaryDirectory(prefix="llmc-levels-", dir=options.work) as temporary:
     recordings = Recordings(options.build, pathlib.Path(temporary), options.all)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/kernels/GemmFloat.h"
 #include "codegen/cpu/kernels/GemmInt.h"
+#include "codegen/cpu/kernels/GemmTiles.h"
 #include "codegen/cpu/kernels/Kernel.h"
 
 using namespace llmc::kernel;
@@ -45,29 +46,62 @@ struct Gemm {
                                 acc);
   }
 
+  /// Token \p m's outputs of tiles [tile, tile + Tiles) from their products.
+  template <int Tiles>
+  KERNEL_LAMBDA void finishToken(int64_t tile, int64_t m, const F32x16 (&v)[Tiles]) const {
+    if (glu) {
+      // Tiles alternate gate, up; both are padded alike, so tile pair p makes columns 16 p on.
+      unroll<Tiles / 2>([&](auto p) KERNEL_LAMBDA {
+        const int64_t column = (tile / 2 + p) * 16;
+        finish(activate(v[2 * p], activation) * v[2 * p + 1], m, column, n / 2);
+      });
+    } else {
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+        const int64_t column = (tile + t) * 16;
+        finish(activate(biased(v[t], column, n), activation), m, column, n);
+      });
+    }
+  }
+
   template <int Tiles, int Tokens> KERNEL_LAMBDA void block(int64_t tile, int64_t m) const {
     F32x16 acc[Tiles][Tokens];
     multiply<Tiles, Tokens>(tile, m, acc);
     unroll<Tokens>([&](auto j) KERNEL_LAMBDA {
-      if (glu) {
-        // Tiles alternate gate, up; both are padded alike, so tile pair p makes columns 16 p on.
-        unroll<Tiles / 2>([&](auto p) KERNEL_LAMBDA {
-          const int64_t column = (tile / 2 + p) * 16;
-          F32x16 gate = acc[2 * p][j], up = acc[2 * p + 1][j];
-          finish(activate(gate, activation) * up, m + j, column, n / 2);
-        });
-      } else {
-        unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
-          const int64_t column = (tile + t) * 16;
-          finish(activate(biased(acc[t][j], column, n), activation), m + j, column, n);
-        });
-      }
+      F32x16 v[Tiles];
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[t] = acc[t][j]; });
+      finishToken<Tiles>(tile, m + j, v);
     });
   }
+
+#if defined(LLMC_KERNEL_TILES)
+  /// The same for 16 * Blocks tokens in tile registers.
+  template <int Tiles, int Blocks> KERNEL_LAMBDA void tileTokens(int64_t tile, int64_t m) const {
+    constexpr int64_t tokens = Blocks * kTileTokens;
+    F32x16 acc[Tiles][tokens];
+    unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+      tileBlock<Blocks>(format, w + (tile + t) * tileBytes, x + m * xStride, xStride, k, group,
+                        acc[t]);
+    });
+    for (int64_t j = 0; j < tokens; ++j) {
+      F32x16 v[Tiles];
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[t] = acc[t][j]; });
+      finishToken<Tiles>(tile, m + j, v);
+    }
+  }
+#endif
 
   /// Tiles [tile, tile + Tiles) times tokens [begin, end).
   template <int Tiles> KERNEL_LAMBDA void tokens(int64_t tile, int64_t begin, int64_t end) const {
     int64_t m = begin;
+#if defined(LLMC_KERNEL_TILES)
+    if (xInt8 && tilesTake(group) && m + kTileTokens <= end) {
+      TileShapes shapes(tileDepth(group));
+      for (; m + 4 * kTileTokens <= end; m += 4 * kTileTokens)
+        tileTokens<Tiles, 4>(tile, m);
+      for (; m + kTileTokens <= end; m += kTileTokens)
+        tileTokens<Tiles, 1>(tile, m);
+    }
+#endif
     for (; m + kTokenBlock <= end; m += kTokenBlock)
       block<Tiles, kTokenBlock>(tile, m);
     if constexpr (kTokenBlock > 4)

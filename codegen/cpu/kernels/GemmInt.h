@@ -73,6 +73,17 @@ KERNEL_INLINE void byteGroup(const uint8_t *w, const int8_t *x, int64_t stride, 
   }
 }
 
+/// acc, and a group's exact \p dot products with the scale \p sa and the sum \p sum of its
+/// activations; the group of weights is at \p w.
+KERNEL_INLINE F32x16 addGroup(const Format &f, const uint8_t *w, F32x16 scale, I32x16 dot, float sa,
+                              int32_t sum, F32x16 acc) {
+  acc = fma(toFloat(dot), scale * sa, acc);
+  if (f.hasMin)
+    acc = fma(loadElements(w + f.valueBytes() + 16 * elementBytes(f.scale), f.min),
+              splat(sa * static_cast<float>(sum)), acc);
+  return acc;
+}
+
 /// acc[m] = row m of the int8 activations at \p x (rows \p stride bytes apart, groups of \p xGroup)
 /// times the 16 rows of the tile at \p w.
 template <int Tokens>
@@ -104,10 +115,7 @@ KERNEL_INLINE void intBlock(const Format &f, const uint8_t *w, const uint8_t *x,
         const float sa = loadAs<float>(scales + m * stride + 4 * g);
         const int32_t sum = loadAs<int32_t>(sums + m * stride + 4 * g);
         int32_t excess = f.element == kI4 ? (f.hasMin ? 0 : 8 * sum) : byteExcess(sum);
-        acc[m] = fma(toFloat(dot[m] - excess), scale * sa, acc[m]);
-        if (f.hasMin)
-          acc[m] = fma(loadElements(w + f.valueBytes() + 16 * elementBytes(f.scale), f.min),
-                       splat(sa * static_cast<float>(sum)), acc[m]);
+        acc[m] = addGroup(f, w, scale, dot[m] - excess, sa, sum, acc[m]);
       });
     }
   }

@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace llmrt {
@@ -37,6 +39,16 @@ uint64_t readXcr0() {
 }
 #endif
 
+/// Linux enables tile registers for processes that ask (Documentation/arch/x86/xstate.rst).
+bool allowTiles() {
+#if defined(__x86_64__)
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  return ::syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
+
 constexpr uint32_t bit(int n) { return uint32_t(1) << n; }
 
 } // namespace
@@ -50,6 +62,7 @@ CpuidBits readCpuid() {
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
     bits.leaf7Ebx = b;
     bits.leaf7Ecx = c;
+    bits.leaf7Edx = d;
   }
   if (__get_cpuid(0x80000001, &a, &b, &c, &d))
     bits.extended1Ecx = c;
@@ -70,6 +83,8 @@ CpuLevel levelOf(const CpuidBits &bits) {
   constexpr uint32_t v4Leaf7 =
       bit(16) /*F*/ | bit(17) /*DQ*/ | bit(28) /*CD*/ | bit(30) /*BW*/ | bit(31) /*VL*/;
   constexpr uint32_t v4Leaf7c = bit(11) /*VNNI*/;
+  constexpr uint32_t amxLeaf7d = bit(24) /*AMX-TILE*/ | bit(25) /*AMX-INT8*/;
+  constexpr uint64_t tileState = 0x60000; // configuration and data
 
   auto has = [](auto value, auto wanted) { return (value & wanted) == wanted; };
   if (!has(bits.leaf1Ecx, v3Leaf1) || !has(bits.leaf7Ebx, v3Leaf7) ||
@@ -77,11 +92,16 @@ CpuLevel levelOf(const CpuidBits &bits) {
     return CpuLevel::None;
   if (!has(bits.leaf7Ebx, v4Leaf7) || !has(bits.leaf7Ecx, v4Leaf7c) || !has(bits.xcr0, zmmState))
     return CpuLevel::X86V3;
-  return CpuLevel::X86V4;
+  if (!has(bits.leaf7Edx, amxLeaf7d) || !has(bits.xcr0, tileState))
+    return CpuLevel::X86V4;
+  return CpuLevel::X86V4Amx;
 }
 
 CpuLevel machineCpuLevel() {
-  static const CpuLevel level = levelOf(readCpuid());
+  static const CpuLevel level = [] {
+    CpuLevel all = levelOf(readCpuid());
+    return all == CpuLevel::X86V4Amx && !allowTiles() ? CpuLevel::X86V4 : all;
+  }();
   return level;
 }
 

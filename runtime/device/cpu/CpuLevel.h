@@ -21,7 +21,7 @@ enum class CpuLevel : int {
 /// What cpuid and xgetbv say, in the registers' own bits: kept apart from the instructions so that
 /// the decision can be tested for machines that are not this one.
 struct CpuidBits {
-  uint32_t leaf1Ecx = 0, leaf7Ebx = 0, leaf7Ecx = 0, extended1Ecx = 0;
+  uint32_t leaf1Ecx = 0, leaf7Ebx = 0, leaf7Ecx = 0, leaf7Edx = 0, extended1Ecx = 0;
   uint64_t xcr0 = 0; ///< register state the operating system saves; 0 without OSXSAVE
 };
 
@@ -31,7 +31,8 @@ CpuidBits readCpuid();
 /// The highest level whose every instruction set is there and whose registers are saved.
 CpuLevel levelOf(const CpuidBits &bits);
 
-/// The level of this machine (cached).
+/// The level of this machine (cached). Where it has AMX, the first call asks the system for leave
+/// to use tiles, on behalf of all threads; without it the machine counts as one that has none.
 CpuLevel machineCpuLevel();
 
 /// "x86-64-v3"; "none" below every level.

@@ -1,6 +1,6 @@
 //===- CodegenTest.cpp - the object that a plan carries -----------------------===//
 #include "codegen/cpu/kernels/reference/Reference.h"
-#include "test/unit/codegen/EmulatedVnni.h"
+#include "test/unit/codegen/EmulatedGemm.h"
 #include "test/unit/codegen/KernelRunner.h"
 
 #include "llvm/Object/ELFObjectFile.h"
@@ -81,6 +81,52 @@ TEST(CpuObject, IsSelfContainedAndDeterministic) {
     for (const auto &entry : llvm::cantFail(elf->getELFFile().dynamicEntries()))
       EXPECT_NE(entry.getTag(), llvm::ELF::DT_NEEDED);
   }
+}
+
+TEST(CpuObject, OnlyInt8GemmHasUseForTiles) {
+  auto gemm = [](int64_t int8, int64_t group) {
+    return KernelSpec{"g", "gemm", {{"x_int8", int8}, {"group", group}}};
+  };
+  EXPECT_TRUE(hasUseFor(CpuLevel::X86V4Amx, {gemm(1, 32)}));
+  EXPECT_FALSE(hasUseFor(CpuLevel::X86V4Amx, {gemm(1, 16), gemm(0, 0)}));
+  EXPECT_TRUE(hasUseFor(CpuLevel::X86V4, {}));
+  std::map<std::string, std::string> phases;
+  emit(everyKind(), CpuLevel::X86V4Amx, 3,
+       [&](llvm::StringRef phase, llvm::StringRef text) { phases[phase.str()] = text.str(); });
+  EXPECT_NE(phases["asm"].find("tdpbssd"), std::string::npos);
+  EXPECT_NE(phases["asm"].find("tilerelease"), std::string::npos);
+}
+
+/// x86-64-v4's code serves the AMX level too, but for what tiles do; and an object linked from
+/// parts has every kernel.
+TEST(CpuParts, LevelsShareWhatTilesDoNotServe) {
+  std::vector<KernelSpec> specs = everyKind();
+  std::vector<CpuPart> parts = cpuParts(specs, allCpuLevels());
+  std::string text;
+  for (const CpuPart &part : parts) {
+    text += part.name + " " + std::to_string(part.specs.size());
+    for (CpuLevel level : part.objects)
+      text += " " + cpuLevelName(level).str();
+    text += "\n";
+  }
+  const std::string rest = std::to_string(specs.size() - 1);
+  EXPECT_EQ(text, "x86-64-v3.int8_gemm 1 x86-64-v3\n"
+                  "x86-64-v4.int8_gemm 1 x86-64-v4\n"
+                  "x86-64-v4-amx.int8_gemm 1 x86-64-v4-amx\n"
+                  "x86-64-v3 " +
+                      rest +
+                      " x86-64-v3\n"
+                      "x86-64-v4 " +
+                      rest + " x86-64-v4 x86-64-v4-amx\n");
+
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::Location loc = mlir::UnknownLoc::get(&context);
+  std::string tiles = *emitCpuPart(loc, parts[2], 2), others = *emitCpuPart(loc, parts[4], 2);
+  CpuObject object = *linkCpuObject(loc, specs, CpuLevel::X86V4Amx, {tiles, others});
+  LoadedObject loaded(object.bytes);
+  for (const KernelSpec &spec : specs)
+    EXPECT_TRUE(loaded.find(spec.symbol)) << spec.symbol;
+  EXPECT_EQ(object.scratchBytes.size(), specs.size());
 }
 
 TEST(CpuObject, DumpsEveryPhase) {
@@ -211,16 +257,21 @@ TEST(KernelRules, RefusesWhatDoesNotExist) {
   }
 }
 
-/// The v4 text of the integer gemm, with vpdpbusd emulated, against the same reference.
-TEST(IntDot, EmulatedVnniMatchesReference) {
+/// \p gemm, a level's text of the integer gemm, against the reference for \p m tokens.
+void expectReferenceBits(decltype(emulatedVnniGemm) *gemm, int64_t m, int64_t xGroup,
+                         int64_t wGroup) {
   std::mt19937 rng(17);
-  const int64_t n = 48, k = 96, m = 13, xGroup = 32; // 13: blocks of 8, 4 and 1
+  const int64_t n = 48, k = 3 * wGroup;
   for (bool isI4 : {true, false})
     for (bool hasMin : {false, true}) {
-      WeightFormat f{
-          isI4 ? Element::I4 : Element::I8, Packing::N16K4, 32, Element::F16, hasMin, Element::F16};
+      WeightFormat f{isI4 ? Element::I4 : Element::I8,
+                     Packing::N16K4,
+                     static_cast<uint32_t>(wGroup),
+                     Element::F16,
+                     hasMin,
+                     Element::F16};
       Buffer w(*packedBytes(f, n, k));
-      reference::QuantizedMatrix matrix{n, k, 32, {}, {}, {}};
+      reference::QuantizedMatrix matrix{n, k, wGroup, {}, {}, {}};
       for (int64_t t = 0; t < n / 16; ++t) {
         std::vector<std::vector<uint8_t>> q(16, std::vector<uint8_t>(k));
         std::vector<std::vector<float>> scales(16), mins(16);
@@ -247,9 +298,21 @@ TEST(IntDot, EmulatedVnniMatchesReference) {
       LlmrtStep step{};
       step.T = m;
       void *bindings[] = {q8.data(), w.data(), y.data()};
-      emulatedGemm(&step, bindings, n / 16, k, n, int64_t(f.element), 32, 1, hasMin, xGroup);
+      gemm(&step, bindings, n / 16, {k, n, int64_t(f.element), wGroup, 1, hasMin, xGroup});
       EXPECT_TRUE(sameBits(y.floatVector(), want)) << isI4 << hasMin;
     }
+}
+
+TEST(IntDot, EmulatedVnniMatchesReference) {
+  expectReferenceBits(emulatedVnniGemm, 13, 32, 32); // 13: blocks of 8, 4 and 1
+}
+
+TEST(Tiles, EmulatedTilesMatchReference) {
+  expectReferenceBits(emulatedTilesGemm, 64 + 37, 32, 32); // 37: two single tiles, 5 tokens without
+  expectReferenceBits(emulatedTilesGemm, 19, 64, 64);      // tiles of 64 along K
+  expectReferenceBits(emulatedTilesGemm, 16, 32, 64);      // two groups of x in one of w
+  expectReferenceBits(emulatedTilesGemm, 17, 96, 96);      // three tiles of 32 in a group
+  expectReferenceBits(emulatedTilesGemm, 18, 16, 16);      // groups that no tile takes
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <immintrin.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace llmc;
@@ -19,6 +20,9 @@ std::vector<CpuLevel> test::runnableLevels() {
     levels.push_back(CpuLevel::X86V3);
   if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni"))
     levels.push_back(CpuLevel::X86V4);
+  // ARCH_REQ_XCOMP_PERM for XTILEDATA: Linux enables tiles for processes that ask.
+  if (__builtin_cpu_supports("amx-int8") && syscall(SYS_arch_prctl, 0x1023, 18) == 0)
+    levels.push_back(CpuLevel::X86V4Amx);
   return levels;
 }
 

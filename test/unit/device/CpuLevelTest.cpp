@@ -6,7 +6,7 @@ using namespace llmrt;
 
 namespace {
 
-/// A machine with everything up to VNNI.
+/// A machine with everything up to VNNI, whose system saves no tiles.
 CpuidBits everything() {
   CpuidBits bits;
   bits.leaf1Ecx = bits.leaf7Ebx = bits.leaf7Ecx = bits.extended1Ecx = ~0u;
@@ -34,12 +34,23 @@ TEST(CpuLevel, RegistersThatTheSystemDoesNotSaveDoNotCount) {
   EXPECT_EQ(levelOf(noYmm), CpuLevel::None);
 }
 
+TEST(CpuLevel, TilesNeedBothTheirInstructionsAndTheSystem) {
+  CpuidBits tiles = everything();
+  tiles.leaf7Edx = ~0u;
+  EXPECT_EQ(levelOf(tiles), CpuLevel::X86V4);
+  tiles.xcr0 = 0x600e7;
+  EXPECT_EQ(levelOf(tiles), CpuLevel::X86V4Amx);
+  tiles.leaf7Edx &= ~(1u << 25);
+  EXPECT_EQ(levelOf(tiles), CpuLevel::X86V4);
+}
+
 TEST(CpuLevel, NamesRoundTrip) {
-  for (CpuLevel level : {CpuLevel::X86V3, CpuLevel::X86V4})
+  for (CpuLevel level : {CpuLevel::X86V3, CpuLevel::X86V4, CpuLevel::X86V4Amx})
     EXPECT_EQ(*parseCpuLevel(cpuLevelName(level)), level);
   Result<CpuLevel> unknown = parseCpuLevel("pentium");
   ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.status().message().find("x86-64-v3, x86-64-v4"), std::string::npos);
+  EXPECT_NE(unknown.status().message().find("x86-64-v3, x86-64-v4, x86-64-v4-amx"),
+            std::string::npos);
 }
 
 TEST(CpuLevel, ChoosesTheBestThatTheMachineHas) {
@@ -54,6 +65,10 @@ TEST(CpuLevel, ChoosesTheBestThatTheMachineHas) {
   EXPECT_EQ(lacking.status().code(), StatusCode::Unsupported);
   EXPECT_NE(lacking.status().message().find("x86-64-v4"), std::string::npos);
   EXPECT_FALSE(chooseCpuModule({}, CpuLevel::X86V4, ""));
+  const std::string_view all[] = {"x86-64-v3", "x86-64-v4", "x86-64-v4-amx"};
+  EXPECT_EQ(*chooseCpuModule(all, CpuLevel::X86V4Amx, ""), 2u);
+  EXPECT_EQ(*chooseCpuModule(all, CpuLevel::X86V4, ""), 1u);
+  EXPECT_EQ(*chooseCpuModule(both, CpuLevel::X86V4Amx, ""), 1u); // a plan without use for tiles
 }
 
 TEST(CpuLevel, ForcedLevelIsTakenOrRefused) {
