@@ -213,54 +213,74 @@ TEST(BeamTest, BeamsShareBlocks) {
   EXPECT_LE(computed, 161 + 4 * 30) << "nothing is computed twice";
 }
 
-TEST(BeamTest, AmongOthersAndWithoutRoom) {
-  // Several searches and plain requests at once, in pools that hold few of them and chunks that
-  // hold parts of prompts: preempted by recompute and by swap, the texts are the same.
+/// Several searches and plain requests at once, in pools that hold few of them and chunks that hold
+/// parts of prompts: preempted by recompute and by swap, the texts are the same.
+struct Crowd {
   int64_t preempted = 0, swapped = 0;
+
+  void run(PreemptionMode mode, bool caching, int64_t blocks, int64_t shortContext = INT64_MAX) {
+    BenchOptions setup = softModel(blocks, 16);
+    setup.shortContext = shortContext;
+    setup.limits.maxBatchedTokens = 20;
+    setup.limits.maxRows = 16;
+    setup.limits.prefixCaching = caching;
+    setup.limits.preemption = mode;
+    setup.limits.swapBlocks = mode == PreemptionMode::Swap ? 20 : 0;
+    TestBench bench(setup);
+    soften(bench);
+    std::vector<Reference> searches;
+    std::vector<BeamListener> beams(5);
+    std::vector<RecordingListener> plain(5);
+    for (size_t i = 0; i < beams.size(); ++i) {
+      searches.push_back({{int32_t(2 + i % 3), 1, BeamStop::Never},
+                          promptOf(25 + int(i) * 3, int(i)),
+                          {5, 6},
+                          40});
+      RequestOptions options = optionsOf(searches.back(), beams[i], 1 + int32_t(i % 2));
+      options.priority = int32_t(i % 2) * -1;
+      Result<RequestId> added = bench.engine->add(std::move(options));
+      ASSERT_TRUE(added) << added.status().message();
+      ASSERT_TRUE(bench.add(promptOf(30, int(i)), 60, plain[i]));
+      for (int s = 0; s < 2; ++s)
+        ASSERT_TRUE(bench.engine->step());
+    }
+    bench.drain();
+    for (size_t i = 0; i < beams.size(); ++i) {
+      SCOPED_TRACE("search " + std::to_string(i) + " of " + std::to_string(blocks) +
+                   " blocks, short context " + std::to_string(shortContext));
+      expectEqual(beams[i], searches[i], 1 + i % 2);
+      std::vector<int32_t> context = promptOf(30, int(i));
+      for (int32_t id : plain[i].ids) {
+        std::vector<float> logits = logitsOf(context, vocabulary);
+        EXPECT_EQ(id, std::max_element(logits.begin(), logits.end()) - logits.begin());
+        context.push_back(id);
+      }
+    }
+    EXPECT_EQ(bench.engine->freeBlocks(), blocks);
+    preempted += bench.engine->metrics().preemptions;
+    swapped += bench.engine->metrics().swaps;
+  }
+};
+
+TEST(BeamTest, AmongOthersAndWithoutRoom) {
+  Crowd crowd;
   for (PreemptionMode mode : {PreemptionMode::Recompute, PreemptionMode::Swap})
     for (bool caching : {true, false})
-      for (int64_t blocks : {22, 26, 200}) {
-        BenchOptions setup = softModel(blocks, 16);
-        setup.limits.maxBatchedTokens = 20;
-        setup.limits.maxRows = 16;
-        setup.limits.prefixCaching = caching;
-        setup.limits.preemption = mode;
-        setup.limits.swapBlocks = mode == PreemptionMode::Swap ? 20 : 0;
-        TestBench bench(setup);
-        soften(bench);
-        std::vector<Reference> searches;
-        std::vector<BeamListener> beams(5);
-        std::vector<RecordingListener> plain(5);
-        for (size_t i = 0; i < beams.size(); ++i) {
-          searches.push_back({{int32_t(2 + i % 3), 1, BeamStop::Never},
-                              promptOf(25 + int(i) * 3, int(i)),
-                              {5, 6},
-                              40});
-          RequestOptions options = optionsOf(searches.back(), beams[i], 1 + int32_t(i % 2));
-          options.priority = int32_t(i % 2) * -1;
-          Result<RequestId> added = bench.engine->add(std::move(options));
-          ASSERT_TRUE(added) << added.status().message();
-          ASSERT_TRUE(bench.add(promptOf(30, int(i)), 60, plain[i]));
-          for (int s = 0; s < 2; ++s)
-            ASSERT_TRUE(bench.engine->step());
-        }
-        bench.drain();
-        for (size_t i = 0; i < beams.size(); ++i) {
-          SCOPED_TRACE("search " + std::to_string(i) + " of " + std::to_string(blocks) + " blocks");
-          expectEqual(beams[i], searches[i], 1 + i % 2);
-          std::vector<int32_t> context = promptOf(30, int(i));
-          for (int32_t id : plain[i].ids) {
-            std::vector<float> logits = logitsOf(context, vocabulary);
-            EXPECT_EQ(id, std::max_element(logits.begin(), logits.end()) - logits.begin());
-            context.push_back(id);
-          }
-        }
-        EXPECT_EQ(bench.engine->freeBlocks(), blocks);
-        preempted += bench.engine->metrics().preemptions;
-        swapped += bench.engine->metrics().swaps;
-      }
-  EXPECT_GT(preempted, 20) << "there is too much room";
-  EXPECT_GT(swapped, 5);
+      for (int64_t blocks : {22, 26, 200})
+        crowd.run(mode, caching, blocks);
+  EXPECT_GT(crowd.preempted, 20) << "there is too much room";
+  EXPECT_GT(crowd.swapped, 5);
+}
+
+// Whatever length is the last of the short context: in some of these runs a beam crosses it that
+// gave up its blocks and waits for others, or lies in host memory.
+TEST(BeamTest, GrowsIntoTheLongContextWithoutRoom) {
+  Crowd crowd;
+  for (PreemptionMode mode : {PreemptionMode::Recompute, PreemptionMode::Swap})
+    for (int64_t shortContext = 45; shortContext < 70; ++shortContext)
+      crowd.run(mode, false, 26, shortContext);
+  EXPECT_GT(crowd.preempted, 200) << "there is too much room";
+  EXPECT_GT(crowd.swapped, 50);
 }
 
 TEST(BeamTest, EndsAtAnyTime) {
