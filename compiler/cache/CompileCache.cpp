@@ -37,6 +37,26 @@ std::string llmc::sha256Hex(const void *bytes, size_t size) {
   return hex;
 }
 
+std::optional<std::string> llmc::sha256OfFile(const std::string &path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat s;
+  if (fd < 0)
+    return std::nullopt;
+  if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {
+    close(fd);
+    return std::nullopt;
+  }
+  size_t size = static_cast<size_t>(s.st_size);
+  void *bytes = size ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
+  close(fd);
+  if (bytes == MAP_FAILED)
+    return std::nullopt;
+  std::string hex = sha256Hex(bytes, size);
+  if (bytes)
+    munmap(bytes, size);
+  return hex;
+}
+
 namespace {
 
 /// What tells that a file is the one that was seen, without reading it.
@@ -60,26 +80,6 @@ int64_t now() {
   timespec t;
   clock_gettime(CLOCK_REALTIME_COARSE, &t);
   return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
-}
-
-std::optional<std::string> hashFile(const std::string &path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat s;
-  if (fd < 0)
-    return std::nullopt;
-  if (fstat(fd, &s) || !S_ISREG(s.st_mode)) {
-    close(fd);
-    return std::nullopt;
-  }
-  size_t size = static_cast<size_t>(s.st_size);
-  void *bytes = size ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
-  close(fd);
-  if (bytes == MAP_FAILED)
-    return std::nullopt;
-  std::string hex = sha256Hex(bytes, size);
-  if (bytes)
-    munmap(bytes, size);
-  return hex;
 }
 
 /// The small files beside a model that importers read: configuration, tokenizer, template. Their
@@ -239,7 +239,7 @@ std::optional<std::string> CompileCache::lookUp(const CompileOptions &options) c
       return std::nullopt;
     if (*stamp == file.stamp)
       continue;
-    if (stamp->size != file.stamp.size || hashFile(file.path) != file.sha256)
+    if (stamp->size != file.stamp.size || sha256OfFile(file.path) != file.sha256)
       return std::nullopt;
     file.stamp = *stamp;
     touched = true;
@@ -277,7 +277,7 @@ Result<std::string> CompileCache::planFor(CompileOptions options, const Compile 
       entry.files.push_back({path, *sha256, *stamp});
   };
   for (const std::string &text : entry.texts)
-    remember(text, hashFile(text));
+    remember(text, sha256OfFile(text));
   for (const SourceHash &source : report.files) {
     std::error_code error;
     remember(fs::absolute(source.path, error).string(), source.sha256);

@@ -22,6 +22,8 @@ namespace llmc {
 
 /// SHA-256 (FIPS 180-4) of \p size bytes, hexadecimal.
 std::string sha256Hex(const void *bytes, size_t size);
+/// The same of the contents of a regular file; nothing if it can't be read.
+std::optional<std::string> sha256OfFile(const std::string &path);
 
 class CompileCache {
 public:

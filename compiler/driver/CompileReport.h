@@ -16,7 +16,7 @@ struct SourceHash {
 };
 
 struct CompileReport {
-  std::vector<SourceHash> files;    ///< of the model, in the order of the IR's file indices
+  std::vector<SourceHash> files;    ///< all of the model but the small texts beside it
   std::vector<std::string> remarks; ///< missed fast paths, with the operation and the reason
 };
 

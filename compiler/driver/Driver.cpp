@@ -248,7 +248,7 @@ Status Compilation::runGraph() {
           extras.code[i].bytes = std::move(*object);
         return success(succeeded(object));
       }));
-  LLMRT_ASSIGN_OR_RETURN(sources, hashSources(files));
+  LLMRT_ASSIGN_OR_RETURN(sources, hashSources(files, options.model));
   extras.provenance = makeProvenance(sources, options);
   return writeGraphPlan(*model.module, tables, files, extras, options.output, progress);
 }
@@ -339,7 +339,7 @@ Status Compilation::run() {
     return emitCuda(program);
   // Hashing the sources only waits for the disk and one core: beside the kernels.
   std::future<Result<std::vector<SourceHash>>> hashes =
-      std::async(std::launch::async, [&] { return hashSources(files); });
+      std::async(std::launch::async, [&] { return hashSources(files, options.model); });
   PlanExtras extras;
   if (targets.cpu)
     LLMRT_RETURN_IF_ERROR(compileKernels(program, extras));

@@ -3,17 +3,31 @@
 #include "compiler/driver/Provenance.h"
 #include "compiler/cache/CompileCache.h"
 
+#include <algorithm>
 #include <filesystem>
 
 using namespace llmc;
 namespace fbs = llmrt::fbs;
 
-llmrt::Result<std::vector<SourceHash>> llmc::hashSources(const ModelFiles &files) {
+llmrt::Result<std::vector<SourceHash>> llmc::hashSources(const ModelFiles &files,
+                                                         const std::string &model) {
   std::vector<SourceHash> sources;
   for (size_t i = 0; i < files.size(); ++i) {
     LLMRT_RETURN_IF_ERROR(files[i].checkStillWhole());
-    sources.push_back({std::filesystem::path(files[i].path()).filename().string(), files[i].size(),
+    sources.push_back({files[i].path(), files[i].size(),
                        sha256Hex(files[i].bytes().data(), files[i].bytes().size())});
+  }
+  // An ONNX file whose weights are all in others is the model no less.
+  namespace fs = std::filesystem;
+  std::error_code error;
+  auto isModel = [&](const SourceHash &source) {
+    return fs::equivalent(source.path, model, error);
+  };
+  if (fs::is_regular_file(model, error) && std::ranges::none_of(sources, isModel)) {
+    std::optional<std::string> hash = sha256OfFile(model);
+    if (!hash)
+      return llmrt::ioError(model + ": can't be read again");
+    sources.insert(sources.begin(), {model, fs::file_size(model, error), *hash});
   }
   return sources;
 }

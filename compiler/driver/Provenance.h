@@ -9,8 +9,9 @@
 
 namespace llmc {
 
-/// Reads all of \p files.
-llmrt::Result<std::vector<SourceHash>> hashSources(const ModelFiles &files);
+/// Reads all of \p files, and \p model if that is a file that is not among them.
+llmrt::Result<std::vector<SourceHash>> hashSources(const ModelFiles &files,
+                                                   const std::string &model);
 
 /// Compiler version, sources and options: nothing of the host, and no time.
 llmrt::fbs::ProvenanceT makeProvenance(const std::vector<SourceHash> &sources,

@@ -44,7 +44,8 @@ static Result<WeightView> readableSource(WeightOp op, const ModelFiles &files) {
   // The numbers of the two enums are the same (WeightEncoding.h).
   source.encoding = static_cast<WeightEncoding>(op.getEncoding());
   std::tie(source.rows, source.columns) = shapeOf(op.getResult());
-  // Matrices of experts in one tensor are one below the other: rows are those of the last dimension.
+  // Matrices of experts in one tensor are one below the other: rows are those of the last
+  // dimension.
   if (ArrayRef<int64_t> shape = tensorType(op.getResult()).getShape();
       shape.size() > 2 && shape.back() > 0) {
     source.rows *= source.columns / shape.back();

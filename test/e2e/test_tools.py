@@ -1,6 +1,9 @@
 """The tools' own promises: help, inspect, dumps that parse."""
 import json
 import math
+import os
+import shutil
+import time
 
 import pytest
 
@@ -68,3 +71,42 @@ def test_llmrt_runs_what_llmc_compiled(tiny, tiny_plan):
     prompt = ",".join(map(str, golden_runs(tiny / "llama")[0]["prompt_ids"]))
     arguments = ("run", tiny_plan, "--prompt-ids", prompt, "-n", "8", "--temperature", "0", "--json")
     assert json.loads(tool("llmrt", *arguments).stdout)["ids"] == json.loads(llmc(*arguments).stdout)["ids"]
+
+
+def with_external_weights(folder):
+    import onnx
+
+    model = onnx.load(folder / "model.onnx")
+    onnx.save_model(model, folder / "model.onnx", save_as_external_data=True, location="model.onnx.data", size_threshold=64)
+
+
+@pytest.mark.parametrize("name, change", [
+    (".", "model.safetensors"), (".", "tokenizer.json"), ("f32.gguf", "f32.gguf"),
+    ("model.onnx", "model.onnx"), ("model.onnx", "model.onnx.data")])
+def test_a_model_is_compiled_once(tiny, tmp_path, name, change):
+    """`llmc run MODEL` compiles what it has not seen, whichever file of it changed."""
+    folder = tmp_path / "model"
+    shutil.copytree(tiny / "llama", folder)
+    if change == "model.onnx.data":
+        with_external_weights(folder)
+    time.sleep(0.05)  # a file must be older than the compilation to be remembered
+    environment = {"LLMC_CACHE_DIR": str(tmp_path / "cache")}
+
+    def run():
+        result = llmc("run", folder / name, "--prompt-ids", "1,2,3", "-n", 2, "--ignore-eos", env=environment)
+        return "kernels" in result.stderr  # the progress of a compilation
+
+    assert run()
+    assert not run()
+    os.utime(folder / change)
+    assert not run(), "the same bytes are the same model"
+    time.sleep(0.05)
+    bytes_before = (folder / change).read_bytes()
+    if change == "model.onnx":  # an empty doc_string
+        (folder / change).write_bytes(bytes_before + b"\x32\x00")
+    elif change == "tokenizer.json":
+        (folder / change).write_bytes(bytes_before + b"\n")
+    else:  # a weight
+        (folder / change).write_bytes(bytes_before[:-4] + bytes(4))
+    assert run()
+    assert not run()

@@ -33,7 +33,7 @@ BLOCK = 128 * 512  # what the guest reads at once
 
 
 def fail(message, status=1):
-    print(f"replay_in_bochs.py: {message}", file=sys.stderr)
+    print(f"run_levels.py: {message}", file=sys.stderr)
     sys.exit(status)
 
 
@@ -183,8 +183,10 @@ class Recordings:
         model, flags = self.plans[name]
         plan = self.work / f"{name}.plan"
         if not plan.exists():
-            run([self.build / "bin/llmc", "compile", self.build / "test-data/tiny" / model, *flags, "-o", plan], {},
-                name)
+            # Named, a level has code even where the plan has no use for it.
+            levels = ["--cpu-level", OWN_LEVEL, "--cpu-level", options.level]
+            run([self.build / "bin/llmc", "compile", self.build / "test-data/tiny" / model, *flags, *levels,
+                 "-o", plan], {}, name)
         run([self.build / "test/replay/record_plan", plan, recording], environment, name)
         return recording
 
