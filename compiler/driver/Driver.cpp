@@ -87,6 +87,7 @@ private:
   ModelFiles files;
   ColumnImportance importance;
   std::vector<SourceHash> sources;
+  std::future<Result<std::vector<SourceHash>>> hashes; ///< waits for its thread when it goes
 };
 
 } // namespace
@@ -320,6 +321,10 @@ Status Compilation::run() {
       if (!opened)
         return LogicalResult::failure();
       files = std::move(*opened);
+      // Hashing the sources only waits for the disk and one core: beside all that follows.
+      if (last == Phase::Plan && options.emitPhase.empty())
+        hashes =
+            std::async(std::launch::async, [this] { return hashSources(files, options.model); });
     }
     Result<bool> stopped = afterPhase(phase);
     phaseStatus = stopped.status();
@@ -337,9 +342,6 @@ Status Compilation::run() {
   plan::ProgramOp program = *model.module->getOps<plan::ProgramOp>().begin();
   if (options.emitPhase == kEmitCuda)
     return emitCuda(program);
-  // Hashing the sources only waits for the disk and one core: beside the kernels.
-  std::future<Result<std::vector<SourceHash>>> hashes =
-      std::async(std::launch::async, [&] { return hashSources(files, options.model); });
   PlanExtras extras;
   if (targets.cpu)
     LLMRT_RETURN_IF_ERROR(compileKernels(program, extras));

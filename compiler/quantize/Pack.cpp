@@ -1,5 +1,8 @@
 #include "compiler/quantize/Pack.h"
 
+#include "compiler/quantize/HalfFloat.h"
+
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -9,9 +12,6 @@ using namespace llmc;
 
 namespace {
 
-float fromHalf(uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
-uint16_t toHalf(float value) { return std::bit_cast<uint16_t>(static_cast<_Float16>(value)); }
-float fromBrain(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 uint16_t toBrain(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   if (value != value) // keep a NaN a NaN: rounding could carry into infinity
@@ -24,7 +24,7 @@ void storeScalar(Element element, uint8_t *at, float value) {
     std::memcpy(at, &value, 4);
     return;
   }
-  uint16_t bits = element == Element::F16 ? toHalf(value) : toBrain(value);
+  uint16_t bits = element == Element::F16 ? floatToHalf(value) : toBrain(value);
   std::memcpy(at, &bits, 2);
 }
 
@@ -36,7 +36,7 @@ float loadScalar(Element element, const uint8_t *at) {
   }
   uint16_t bits;
   std::memcpy(&bits, at, 2);
-  return element == Element::F16 ? fromHalf(bits) : fromBrain(bits);
+  return element == Element::F16 ? halfToFloat(bits) : brainToFloat(bits);
 }
 
 bool isFloat(Element e) { return e == Element::F32 || e == Element::F16 || e == Element::BF16; }
@@ -150,18 +150,34 @@ void llmc::packTile(const WeightFormat &f, uint64_t columns, std::span<const Qua
   assert(f.packing == Packing::N16K4 && isValidFormat(f) && rows.size() <= kTileRows);
   std::memset(tile, 0, *packedTileBytes(f, columns));
   GroupLayout layout(f);
+  const bool four = f.element == Element::I4;
   // A nibble of zero stands for -8: rows and columns of padding hold 8.
-  const uint8_t zero = f.element == Element::I4 && !f.hasMin ? 8 : 0;
-  uint64_t groups = (columns + f.group - 1) / f.group;
+  const uint64_t zeros = four && !f.hasMin ? 0x0808080808080808 : 0;
+  // Two quads make 8 bytes of a row; an i8 group may end after one.
+  constexpr uint64_t pair = 8;
+  const uint64_t groups = (columns + f.group - 1) / f.group;
   for (uint64_t g = 0; g < groups; ++g) {
     uint8_t *at = tile + g * layout.bytes();
+    const uint64_t count = std::min<uint64_t>(f.group, columns - g * f.group);
     for (unsigned r = 0; r < kTileRows; ++r) {
-      bool isRow = r < rows.size();
-      for (uint64_t k = 0; k < f.group; ++k) {
-        bool isValue = isRow && g * f.group + k < columns;
-        Place p = place(f.element, k, r);
-        uint8_t q = isValue ? rows[r].q[g * f.group + k] : zero;
-        at[p.byte] |= static_cast<uint8_t>((f.element == Element::I4 ? q & 15 : q) << p.shift);
+      const bool isRow = r < rows.size();
+      const uint8_t *codes = isRow ? rows[r].q + g * f.group : nullptr;
+      for (uint64_t k = 0; k < f.group; k += pair) {
+        uint64_t both = zeros;
+        if (isRow && k + pair <= count)
+          std::memcpy(&both, codes + k, sizeof(both));
+        else if (isRow && k < count)
+          std::memcpy(&both, codes + k, count - k);
+        const uint32_t even = static_cast<uint32_t>(both), odd = static_cast<uint32_t>(both >> 32);
+        uint8_t *to = at + k / (four ? pair : pair / 2) * 64 + 4 * r;
+        if (four) {
+          const uint32_t nibbles = (even & 0x0f0f0f0f) | (odd & 0x0f0f0f0f) << 4;
+          std::memcpy(to, &nibbles, sizeof(nibbles));
+          continue;
+        }
+        std::memcpy(to, &even, sizeof(even));
+        if (k + pair / 2 < f.group)
+          std::memcpy(to + 64, &odd, sizeof(odd));
       }
       if (!isRow)
         continue;

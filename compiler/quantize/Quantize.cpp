@@ -5,74 +5,144 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 using namespace llmrt;
 
 namespace llmc {
 namespace {
 
-/// Codes and scales of one group at a time.
+/// The weights of a stretch of columns (at most a group) of up to sixteen rows.
+struct Stretch {
+  const float *values; ///< of the first row
+  uint64_t rowSize;    ///< from one row to the next
+  uint32_t rows;
+  uint32_t count;          ///< columns
+  const float *importance; ///< of each column, or null
+};
+
+using Quad = float __attribute__((ext_vector_type(partCount)));
+
+/// Turns rows into lanes: values[i][row]. Lanes beyond the rows are zeros.
+LLMC_ALWAYS_INLINE void transpose(const Stretch &from, uint32_t padded, Lanes *values) {
+  auto *scalars = reinterpret_cast<float *>(values);
+  if (from.rows != laneCount)
+    std::fill_n(values, padded, Lanes(0));
+  uint32_t row = 0;
+  const uint32_t whole = from.count / partCount * partCount;
+  for (; row + partCount <= from.rows; row += partCount)
+    for (uint32_t i = 0; i != whole; i += partCount) {
+      Quad in[partCount];
+      for (uint32_t k = 0; k != partCount; ++k)
+        std::memcpy(&in[k], from.values + (row + k) * from.rowSize + i, sizeof(Quad));
+      const Quad low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5),
+                 low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5),
+                 high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7),
+                 high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
+      const Quad out[partCount] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                                   __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                                   __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                                   __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+      for (uint32_t k = 0; k != partCount; ++k)
+        std::memcpy(scalars + (i + k) * laneCount + row, &out[k], sizeof(Quad));
+    }
+  for (uint32_t rest = 0; rest != from.rows; ++rest)
+    for (uint32_t i = rest < row ? whole : 0; i != from.count; ++i)
+      scalars[i * laneCount + rest] = from.values[rest * from.rowSize + i];
+}
+
+/// Gets a stretch into lanes, padded, and sets the weights of the errors, scaled to about 1 so that
+/// neither large nor small factors leave the range of f32 in the sums.
+LLMC_CPU_CLONES void load(const Stretch &from, uint32_t padded, Lanes *values, Lanes *importance) {
+  transpose(from, padded, values);
+  Lanes largest = 0;
+  for (uint32_t i = 0; i != from.count; ++i) {
+    if (from.importance)
+      importance[i] = from.importance[i];
+    else
+      magnitudeOf(values[i], importance[i]);
+    largest = importance[i] > largest ? importance[i] : largest;
+  }
+  // Not all zero, and no column at all without weight: 0/0 would follow.
+  Lanes factor = 1 / largest;
+  IntLanes finite;
+  finiteLanes(factor, finite);
+  factor = finite ? factor : Lanes(0);
+  for (uint32_t i = 0; i != from.count; ++i)
+    importance[i] = importance[i] * factor + 1e-6f;
+  for (uint32_t i = from.count; i != padded; ++i)
+    values[i] = importance[i] = 0;
+}
+
+/// What a code is, by format: round((w - min) / scale) between low and high, plus bias.
+struct CodeRange {
+  float low, high;
+  int32_t bias;
+};
+
+CodeRange codeRange(const WeightFormat &format) {
+  if (format.element == Element::I4)
+    return format.hasMin ? CodeRange{0, 15, 0} : CodeRange{-8, 7, 8};
+  return {format.hasMin ? -128.0f : -127.0f, 127, 0};
+}
+
+/// The codes of a stretch, row-major with \p rowSize from one row to the next.
+LLMC_CPU_CLONES void encode(const Stretch &from, const Lanes *values, const ScaleMin &at,
+                            const CodeRange &range, uint8_t *codes) {
+  Lanes inverse;
+  invertLanes(at.scale, inverse);
+  IntLanes finite;
+  finiteLanes(inverse, finite);
+  const bool multiplies = __builtin_reduce_and(finite) != 0;
+  // Four columns make a word of each row.
+  for (uint32_t i = 0; i < from.count; i += partCount) {
+    IntLanes word = 0;
+    for (uint32_t k = 0; k != partCount; ++k) {
+      const Lanes w = values[i + k] - at.min;
+      // A tiny scale in f32 has no finite inverse; dividing is right for it.
+      Lanes q = w * inverse;
+      if (!multiplies)
+        q = finite ? q : w / at.scale;
+      clampLanes(q, range.low, range.high);
+      roundLanes(q);
+      word |= ((__builtin_convertvector(q, IntLanes) + range.bias) & 255) << (8 * k);
+    }
+    int32_t words[laneCount];
+    std::memcpy(words, &word, sizeof(words));
+    if (i + partCount <= from.count)
+      for (uint32_t row = 0; row != from.rows; ++row)
+        std::memcpy(codes + row * from.rowSize + i, &words[row], sizeof(words[row]));
+    else
+      for (uint32_t row = 0; row != from.rows; ++row)
+        std::memcpy(codes + row * from.rowSize + i, &words[row], from.count - i);
+  }
+}
+
+/// Codes and scales of one column of groups of up to sixteen rows at a time.
 class GroupQuantizer {
 public:
-  GroupQuantizer(const WeightFormat &format, std::span<const float> importance)
-      : format_(format), importance_(importance),
-        padded_((format.group + laneCount - 1) / laneCount * laneCount), values_(padded_),
-        weights_(padded_) {}
+  explicit GroupQuantizer(const WeightFormat &format)
+      : format(format), padded((format.group + partCount - 1) / partCount * partCount),
+        values(padded), importance(padded) {}
 
-  /// \p count values (at most a group) from column \p column on. False when a scale or minimum
-  /// overflows.
-  bool quantize(const float *values, uint64_t column, uint32_t count, uint8_t *codes, float &scale,
-                float *min) {
-    load(values, column, count);
-    const GroupView group{values_.data(), weights_.data(), padded_};
-    const bool four = format_.element == Element::I4;
-    ScaleMin found;
-    if (format_.hasMin)
-      found = four ? searchScaleMin4(group, format_.scale) : scaleMin8(group, format_.scale);
-    else
-      found.scale = four ? searchScale4(group, format_.scale) : scale8(group, format_.scale);
-    scale = found.scale;
-    if (min)
-      *min = found.min;
-    if (!std::isfinite(found.scale) || !std::isfinite(found.min))
-      return false;
-    const float inverse = scale != 0 ? 1 / scale : 0;
-    // A tiny scale in f32 has no finite inverse; dividing is right for it.
-    const bool divides = !std::isfinite(inverse);
-    const float low = four ? (format_.hasMin ? 0 : -8) : (format_.hasMin ? -128 : -127);
-    const float high = four ? (format_.hasMin ? 15 : 7) : 127;
-    const int bias = four && !format_.hasMin ? 8 : 0;
-    for (uint32_t i = 0; i != padded_; i += laneCount) {
-      const Lanes w = loadLanes(values_.data() + i) - found.min;
-      const Lanes q = roundLanes(clampLanes(divides ? w / scale : w * inverse, low, high));
-      for (uint32_t k = 0; k != std::min(laneCount, count - std::min(count, i)); ++k)
-        codes[i + k] = static_cast<uint8_t>(static_cast<int>(q[k]) + bias);
+  void quantize(const Stretch &from, uint8_t *codes, ScaleMin &found) {
+    const uint32_t size = (from.count + partCount - 1) / partCount * partCount;
+    load(from, size, values.data(), importance.data());
+    const GroupBlock groups{values.data(), importance.data(), from.count, size};
+    const bool four = format.element == Element::I4;
+    if (format.hasMin) {
+      (four ? searchScaleMin4 : scaleMin8)(groups, format.scale, found);
+    } else {
+      found.min = 0;
+      (four ? searchScale4 : scale8)(groups, format.scale, found.scale);
     }
-    return true;
+    encode(from, values.data(), found, codeRange(format), codes);
   }
 
 private:
-  /// Copies a group, pads it and sets the weights of its errors, scaled to about 1 so that neither
-  /// large nor small factors leave the range of f32 in the sums.
-  void load(const float *values, uint64_t column, uint32_t count) {
-    std::copy_n(values, count, values_.begin());
-    std::fill(values_.begin() + count, values_.end(), 0.0f);
-    std::fill(weights_.begin() + count, weights_.end(), 0.0f);
-    float largest = 0;
-    for (uint32_t i = 0; i != count; ++i) {
-      weights_[i] = importance_.empty() ? std::abs(values[i]) : importance_[column + i];
-      largest = std::max(largest, weights_[i]);
-    }
-    // Not all zero, and no column at all without weight: 0/0 would follow.
-    const float factor = largest > 0 && std::isfinite(1 / largest) ? 1 / largest : 0;
-    for (uint32_t i = 0; i != count; ++i)
-      weights_[i] = weights_[i] * factor + 1e-6f;
-  }
-
-  const WeightFormat format_;
-  std::span<const float> importance_;
-  uint32_t padded_;
-  std::vector<float> values_, weights_;
+  const WeightFormat format;
+  uint32_t padded;
+  std::vector<Lanes> values, importance;
 };
 
 } // namespace
@@ -85,20 +155,28 @@ Status quantizeRows(const WeightFormat &format, const float *values, uint64_t ro
     return internalError("importance of " + std::to_string(importance.size()) + " columns for " +
                          std::to_string(columns));
   result.resize(format, rows, columns);
-  GroupQuantizer quantizer(format, importance);
+  GroupQuantizer quantizer(format);
   const uint64_t groups = result.groups();
-  for (uint64_t row = 0; row != rows; ++row)
+  for (uint64_t row = 0; row < rows; row += laneCount)
     for (uint64_t group = 0; group != groups; ++group) {
       const uint64_t column = group * format.group, at = row * columns + column;
-      const uint32_t count =
-          static_cast<uint32_t>(std::min<uint64_t>(format.group, columns - column));
-      const uint64_t index = row * groups + group;
-      if (!quantizer.quantize(values + at, column, count, result.codes.data() + at,
-                              result.scales[index], format.hasMin ? &result.mins[index] : nullptr))
-        return unsupported("weights around row " + std::to_string(row) + ", column " +
-                           std::to_string(column) +
-                           " are too large for a scale in f16 (up to 65504 times the range of the "
-                           "codes); compile without quantization");
+      const Stretch stretch{
+          values + at, columns, static_cast<uint32_t>(std::min<uint64_t>(laneCount, rows - row)),
+          static_cast<uint32_t>(std::min<uint64_t>(format.group, columns - column)),
+          importance.empty() ? nullptr : importance.data() + column};
+      ScaleMin found;
+      quantizer.quantize(stretch, result.codes.data() + at, found);
+      for (uint32_t lane = 0; lane != stretch.rows; ++lane) {
+        if (!std::isfinite(found.scale[lane]) || !std::isfinite(found.min[lane]))
+          return unsupported("weights around row " + std::to_string(row + lane) + ", column " +
+                             std::to_string(column) +
+                             " are too large for a scale in f16 (up to 65504 times the range of "
+                             "the codes); compile without quantization");
+        const uint64_t index = (row + lane) * groups + group;
+        result.scales[index] = found.scale[lane];
+        if (format.hasMin)
+          result.mins[index] = found.min[lane];
+      }
     }
   return Status::ok();
 }

@@ -14,6 +14,9 @@
 
 namespace llmrt {
 
+/// Bytes of a segment that are kept until the hash reaches them.
+static constexpr uint64_t kEarlyBytes = 16 << 20;
+
 void fillPlanDefaults(fbs::PlanT &head) {
   head.format = std::make_unique<fbs::Version>(kPlanMajor, kPlanMinor);
   auto need = [](auto &table) {
@@ -129,6 +132,31 @@ Result<uint32_t> PlanWriter::addSegment(fbs::SegmentKind kind, std::string name,
   return index;
 }
 
+/// A gap that only aligns the next weight is taken as final, so that the hash can follow. What
+/// comes before its turn, as from several threads, is kept for a moment: reading a large plan back
+/// from its file would take longer than hashing it.
+void PlanWriter::hashPiece(Segment &s, uint64_t offset, std::span<const uint8_t> bytes) {
+  auto follows = [&s](uint64_t begin) { return begin - s.hashed < kPlanAlignment; };
+  auto hash = [&s](uint64_t begin, std::span<const uint8_t> piece) {
+    s.hash.updateZeros(begin - s.hashed);
+    s.hash.update(piece.data(), piece.size());
+    s.hashed = begin + piece.size();
+  };
+  if (!follows(offset)) {
+    if (s.earlyBytes + bytes.size() <= kEarlyBytes) {
+      s.early.emplace(offset, std::vector<uint8_t>(bytes.begin(), bytes.end()));
+      s.earlyBytes += bytes.size();
+    }
+    return;
+  }
+  hash(offset, bytes);
+  for (auto first = s.early.begin(); first != s.early.end() && follows(first->first);
+       first = s.early.erase(first)) {
+    hash(first->first, first->second);
+    s.earlyBytes -= first->second.size();
+  }
+}
+
 Status PlanWriter::write(uint32_t index, uint64_t offset, std::span<const uint8_t> bytes) {
   if (bytes.empty())
     return Status::ok();
@@ -150,12 +178,7 @@ Status PlanWriter::write(uint32_t index, uint64_t offset, std::span<const uint8_
     if ((next != s.written.end() && next->first < end) ||
         (previous != s.written.end() && previous->second > offset) || offset < s.hashed)
       return fault("were written before");
-    // A gap that only aligns the next weight is taken as final, so that the hash can follow.
-    if (offset >= s.hashed && offset - s.hashed < kPlanAlignment) {
-      s.hash.updateZeros(offset - s.hashed);
-      s.hash.update(bytes.data(), bytes.size());
-      s.hashed = end;
-    }
+    hashPiece(s, offset, bytes);
     auto merged = s.written.emplace(offset, end).first;
     if (previous != s.written.end() && previous->second == offset) {
       previous->second = end;
@@ -177,7 +200,7 @@ Status PlanWriter::write(uint32_t index, uint64_t offset, std::span<const uint8_
   return status;
 }
 
-/// Checks that all was written and hashes what came out of order, from the file.
+/// Checks that all was written and hashes what came far too early, from the file.
 Status PlanWriter::finishHash(Segment &s) {
   uint64_t at = 0;
   auto missing = [&](uint64_t end) {

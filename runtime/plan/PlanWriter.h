@@ -1,8 +1,8 @@
 //===- PlanWriter.h - writes a plan file as its parts become known ------------===//
 //
 // Segments are declared with their size, their bytes come in pieces, in any order and from any
-// thread, and go straight to a temporary file beside the target; nothing of a segment stays in
-// memory. The head comes last. The file gets its name only when all of it was written and a
+// thread, and go straight to a temporary file beside the target; of a segment only 16 MiB stay in
+// memory at most. The head comes last. The file gets its name only when all of it was written and a
 // reader's verifier accepted it; until then, and after any failure, there is no output.
 //
 //   LLMRT_ASSIGN_OR_RETURN(auto writer, PlanWriter::create("m.plan"));
@@ -75,6 +75,8 @@ private:
     uint64_t size;
     std::map<uint64_t, uint64_t> written; ///< begin -> end, disjoint, neighbours merged
     uint64_t hashed = 0;                  ///< bytes that went into the hash as they were written
+    std::map<uint64_t, std::vector<uint8_t>> early; ///< written pieces beyond `hashed`, by offset
+    uint64_t earlyBytes = 0;
     Xxh64 hash;
   };
 
@@ -82,6 +84,7 @@ private:
   Status failed(const char *what, int error) const;
   Status writeAt(uint64_t offset, const void *data, uint64_t size);
   Status readAt(uint64_t offset, void *data, uint64_t size);
+  static void hashPiece(Segment &segment, uint64_t offset, std::span<const uint8_t> bytes);
   Status finishHash(Segment &segment);
   Status moveSegments(uint64_t by);
   Status writeHead(const flatbuffers::DetachedBuffer &bytes);

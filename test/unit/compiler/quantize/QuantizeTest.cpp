@@ -1,6 +1,8 @@
 #include "compiler/quantize/Quantize.h"
 
 #include "compiler/quantize/HalfFloat.h"
+#include "compiler/quantize/Lanes.h"
+#include "test/unit/compiler/quantize/PlainQuantizer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -66,6 +68,55 @@ double roundToNearest4(const std::vector<float> &values) {
     }
   }
   return std::sqrt(error / norm);
+}
+
+/// A compiled plan must not change when the quantizer gets faster.
+void expectPlain(const WeightFormat &format, const std::vector<float> &values, uint64_t rows,
+                 const std::vector<float> &importance) {
+  const uint64_t columns = values.size() / rows;
+  const QuantizedRows q = quantize(format, values, rows, importance);
+  for (uint64_t r = 0; r != rows; ++r)
+    for (uint64_t c = 0; c < columns; c += format.group) {
+      const uint64_t count = std::min<uint64_t>(format.group, columns - c), g = c / format.group;
+      const test::PlainGroup plain(format, values.data() + r * columns + c, count,
+                                   importance.empty() ? nullptr : importance.data() + c);
+      ASSERT_EQ(q.row(r).scales[g], plain.scale) << "row " << r << " group " << g;
+      ASSERT_EQ(format.hasMin ? q.row(r).mins[g] : 0, plain.min) << "row " << r << " group " << g;
+      for (uint64_t i = 0; i != count; ++i)
+        ASSERT_EQ(q.row(r).q[c + i], plain.code(i)) << "row " << r << " column " << c + i;
+    }
+}
+
+TEST(Quantize, SameBitsAsThePlainLoops) {
+  std::mt19937 random(5);
+  for (const WeightFormat &format : allFormats())
+    for (uint64_t columns : {1, 7, 32, 96, 200})
+      for (uint64_t rows : {1, 3, 16, 35})
+        for (float size : {0.02f, 1e-44f, 1e-38f, 1e-7f, 100.0f}) {
+          std::vector<float> values = gaussian(rows * columns, 1, random()), importance;
+          for (float &v : values)
+            v = random() % 8 ? v * size * (random() % 20 ? 1.0f : 50.0f) : 0;
+          expectPlain(format, values, rows, importance);
+          for (float v : gaussian(columns, 4, random()))
+            importance.push_back(random() % 9 ? std::exp(v) : 0);
+          expectPlain(format, values, rows, importance);
+        }
+}
+
+TEST(Quantize, LanesRoundToHalfAsScalarsDo) {
+  for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 0x1000 - 37) {
+    Lanes v = 0;
+    float same[laneCount];
+    for (uint32_t i = 0; i != laneCount; ++i) {
+      const float value = std::bit_cast<float>(static_cast<uint32_t>(bits + (i << 12)));
+      v[i] = value, same[i] = roundToHalf(value);
+    }
+    roundLanesToHalf(v);
+    for (uint32_t i = 0; i != laneCount; ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(float(v[i])) & 0xffffe000,
+                std::bit_cast<uint32_t>(same[i]) & 0xffffe000)
+          << bits;
+  }
 }
 
 TEST(Quantize, int8RoundsToNearest) {
