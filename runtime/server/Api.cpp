@@ -177,8 +177,7 @@ Served *Api::ready(Exchange &exchange) {
   if (!served)
     exchange.respond(ApiError{503, "the model is being loaded", "server_error", "", "loading", 2});
   else if (draining_.load())
-    exchange.respond(
-        ApiError{503, "the server is shutting down", "server_error", "", "draining", 5});
+    exchange.respond(drainingError());
   else
     return served;
   return nullptr;

@@ -27,6 +27,10 @@ ApiError serverError(std::string message) {
   return {500, std::move(message), "server_error", "", "", /*retryAfter=*/0};
 }
 
+ApiError drainingError() {
+  return {503, "the server is shutting down", "server_error", "", "draining", 5};
+}
+
 ApiError fromStatus(const Status &status, std::string param) {
   switch (status.code()) {
   case StatusCode::InvalidArgument:

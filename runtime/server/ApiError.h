@@ -24,6 +24,8 @@ struct ApiError {
 ApiError badRequest(std::string message, std::string param = {}, std::string code = {});
 /// 500: a fault of the server.
 ApiError serverError(std::string message);
+/// 503: the server takes no new requests.
+ApiError drainingError();
 /// A failure of the runtime: the caller's mistakes are 400, everything else is 500.
 ApiError fromStatus(const Status &status, std::string param = {});
 /// The reason phrase of an HTTP status that this server gives.

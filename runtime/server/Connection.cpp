@@ -143,6 +143,10 @@ void Connection::finish() {
     self->keepAlive_ = false;
     if (self->phase_ == Phase::Idle || self->phase_ == Phase::Handshake)
       self->close();
+    else if (self->phase_ == Phase::Reading && !self->closeWhenSent_)
+      self->fail(drainingError());
+    else if (self->closeWhenSent_)
+      self->flush();
   });
 }
 
@@ -188,7 +192,7 @@ void Connection::consume() {
       parser_.emplace();
       parser_->header_limit(host_.options().maxHeaderBytes);
       parser_->body_limit(host_.options().maxBodyBytes);
-      headSeen_ = false;
+      headSeen_ = requestWhole_ = false;
       exchange_ = std::make_shared<HttpExchange>(shared_from_this());
       setDeadline(host_.options().requestTimeout);
     }
@@ -276,6 +280,7 @@ void Connection::onRequest() {
   exchange_->mutableRequest().body = std::move(parser_->get().body());
   keepAlive_ = keepAlive_ && parser_->keep_alive() && !host_.draining();
   parser_.reset();
+  requestWhole_ = true;
   readBuffer_ = {};
   phase_ = Phase::Answering;
   setDeadline(0);
@@ -417,6 +422,8 @@ void Connection::flush() {
   if (out_.empty()) {
     if (!closeWhenSent_)
       return;
+    if (host_.closing() && requestWhole_)
+      return close();
     // Closing with unread bytes resets the connection, and the answer may be lost: say that
     // nothing more comes, and read until the client closes or for two seconds.
     error_code ignored;

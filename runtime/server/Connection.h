@@ -30,6 +30,8 @@ public:
   virtual void handle(std::shared_ptr<Exchange> exchange) = 0;
   /// No new request on connections that are open.
   virtual bool draining() const = 0;
+  /// And no connection stays open that has been answered.
+  virtual bool closing() const = 0;
   /// Sets \p bytes of memory aside for a body; false if there is no more.
   virtual bool reserveBody(uint64_t bytes) = 0;
   virtual void releaseBody(uint64_t bytes) = 0;
@@ -42,7 +44,8 @@ public:
   ~Connection();
 
   void start();
-  /// Closes now if no answer is under way, else after it. Any thread.
+  /// Closes now if no answer is under way, else after it; a request that has not arrived whole is
+  /// refused. Any thread.
   void finish();
   /// Answers \p error and closes, without reading anything.
   void refuse(ApiError error);
@@ -95,6 +98,7 @@ private:
   std::string origin_, requestId_;         ///< of the request that is being answered
   bool keepAlive_ = true, streaming_ = false, chunked_ = true, headOnly_ = false;
   bool closeWhenSent_ = false;
+  bool requestWhole_ = false; ///< nothing more of the request that is answered can come
   std::string out_, sending_;
   bool writing_ = false;
 };

@@ -1,5 +1,6 @@
 #include "runtime/server/HttpServer.h"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <sys/resource.h>
@@ -88,13 +89,14 @@ std::string HttpServer::url() const {
 
 void HttpServer::accept() {
   acceptor_.async_accept(asio::make_strand(io_), [this](error_code error, tcp::socket socket) {
-    if (error == asio::error::operation_aborted)
-      return;
+    if (error == asio::error::operation_aborted || closing())
+      return; // a connection that came is dropped
     if (!error)
       take(std::move(socket));
     else if (error == asio::error::no_descriptors || error == asio::error::no_buffer_space)
       // Others must close first; trying at once would only burn time.
-      return after(std::chrono::milliseconds(50), [this] { accept(); });
+      return after(std::chrono::milliseconds(50),
+                   [this] { asio::post(acceptor_.get_executor(), [this] { accept(); }); });
     accept();
   });
 }
@@ -143,6 +145,19 @@ void HttpServer::connectionClosed(uint64_t id) {
 
 void HttpServer::drain() {
   draining_.store(true);
+  finishConnections();
+}
+
+void HttpServer::close() {
+  closing_.store(true);
+  asio::post(acceptor_.get_executor(), [this] {
+    error_code ignored;
+    acceptor_.close(ignored);
+  });
+  finishConnections();
+}
+
+void HttpServer::finishConnections() {
   std::vector<std::shared_ptr<Connection>> open;
   {
     std::lock_guard lock(mutex_);

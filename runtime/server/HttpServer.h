@@ -8,6 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/strand.hpp>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -27,6 +28,9 @@ public:
   std::string url() const;
   /// Every answer from now on closes its connection; idle connections are closed.
   void drain();
+  /// After drain(), when all requests are answered: takes no more connections, and closes those
+  /// that are open as soon as their answers are sent.
+  void close();
   /// Stops the threads and drops every connection.
   void stop();
   size_t connections() const { return openConnections_.load(); }
@@ -35,12 +39,14 @@ public:
 
   const ServerOptions &options() const override { return options_; }
   bool draining() const override { return draining_.load(std::memory_order_relaxed); }
+  bool closing() const override { return closing_.load(std::memory_order_relaxed); }
 
 private:
   HttpServer(const ServerOptions &options, RequestHandler &handler)
-      : options_(options), handler_(handler), acceptor_(io_) {}
+      : options_(options), handler_(handler), acceptor_(boost::asio::make_strand(io_)) {}
   Status open();
   Status openTls();
+  void finishConnections();
   void accept();
   void take(boost::asio::ip::tcp::socket socket);
 
@@ -54,7 +60,7 @@ private:
 
   const ServerOptions options_;
   RequestHandler &handler_;
-  std::atomic<bool> draining_{false};
+  std::atomic<bool> draining_{false}, closing_{false};
   std::atomic<uint64_t> bodyMemory_{0};
   std::atomic<size_t> openConnections_{0};
   std::mutex mutex_;

@@ -96,7 +96,9 @@ Status Server::run(const ServerOptions &options, Log &log, const Loader &loader)
       std::_Exit(1);
     }
   }
-  // What was answered may still be on its way to the client.
+  // What was answered may still be on its way to the client. Clients that keep a connection for
+  // later, as their pools do, are not waited for.
+  server->http_->close();
   for (int i = 0; i < 100 && server->http_->connections() > 0; ++i)
     waitForSignal(signals, 20);
   server->stop();

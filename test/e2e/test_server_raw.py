@@ -31,9 +31,9 @@ BODY = json.dumps({"messages": [{"role": "user", "content": "[[é]]"}], "max_tok
                   ensure_ascii=False).encode()
 
 
-def post(body, path="/v1/chat/completions", extra=b"", length=None):
+def post(body, path="/v1/chat/completions", extra=b"", length=None, close=True):
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body) if length is None else length}\r\n".encode()
-    return head + b"Connection: close\r\n" + extra + b"\r\n" + body
+    return head + (b"Connection: close\r\n" if close else b"") + extra + b"\r\n" + body
 
 
 def status(answer):
@@ -267,6 +267,46 @@ def test_drain(plan):
     assert answers == [True] * 8
     assert "draining" in states
     assert server.process.wait(20) == 0
+
+
+def test_drain_closes_what_only_waits(plan):
+    """Connections that are kept for later, or have sent half a request, end with the signal; answers go on, and when they
+    have ended nothing holds the process, not even a client that keeps its connection in a pool."""
+    server = servers.parrot(plan, delay=100)
+    connect = lambda: socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    fresh, used, head, body, streaming = [connect() for _ in range(5)]
+    used.sendall(post(BODY, close=False))
+    received = b""
+    while not received.endswith(b"}"):
+        received += used.recv(65536)
+    assert status(received) == 200 and b"keep-alive" in received
+    head.sendall(post(BODY)[:20])
+    body.sendall(post(BODY)[:-5])
+    streaming.sendall(post(json.dumps({"prompt": "[[" + "w " * 20 + "]]", "stream": True, "max_tokens": 64}).encode(),
+                           "/v1/completions", close=False))
+    begun = streaming.recv(65536)
+    assert status(begun) == 200 and b"Connection: keep-alive" in begun
+    time.sleep(0.2)
+    server.process.terminate()
+    begin = time.time()
+    for idle in (fresh, used):
+        assert idle.recv(1) == b""
+    for half in (head, body):
+        refusal = b""
+        while piece := half.recv(65536):
+            refusal += piece
+        assert status(refusal) == 503 and b'"draining"' in refusal
+    late = connect()  # asks nothing
+    assert server.process.poll() is None, "the answer is not at its end"
+    while not begun.endswith(b"0\r\n\r\n"):
+        begun += streaming.recv(65536)
+    assert b"data: [DONE]" in begun
+    assert time.time() - begin > 0.5, "the test's answer is too short"
+    answered = time.time()
+    assert server.process.wait(20) == 0  # with `streaming` and `late` open
+    assert time.time() - answered < 1
+    assert late.recv(1) == b""
+    server.stop()
 
 
 def test_tls(plan, tmp_path):
