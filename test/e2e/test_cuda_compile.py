@@ -41,5 +41,8 @@ def test_plan_holds_both_targets_and_the_same_bytes_each_time(nvrtc, tiny, tmp_p
         for k in step["kernels"]:
             assert k["bytes"] >= k["least_bytes"] > 0 and k["operations"] >= k["least_operations"] >= 0
             assert k["blocks"] > 0 and 0 < k["occupancy"] <= 1, k
+        hot = [k for k in step["kernels"] if "bank_wavefronts_over_least" in k]
+        assert any("gemm" in k["name"] for k in hot) and any("attention" in k["name"] for k in hot)
+        assert all(k["bank_wavefronts_over_least"] == k["sectors_over_least"] == 1 for k in hot)
     missing = llmc("explain", tmp_path / "a.plan", "--gpu", "h200", check=False)
     assert missing.returncode == 1 and "has no code for sm_90a, which h200 runs" in missing.stderr

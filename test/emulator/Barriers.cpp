@@ -62,6 +62,7 @@ bool arrive(int id, unsigned expected, bool waits, Where where) {
 
 void synchronise(int id, unsigned expected, Where where) {
   Thread &t = *currentThread();
+  ++t.meetings;
   if (arrive(id, expected, true, where))
     return;
   t.barrier = id;

@@ -28,6 +28,7 @@ struct Thread : ThreadView {
   int collective;                    ///< the operation that it waits for
   unsigned mask;                     ///< and its lanes
   int barrier;                       ///< the barrier that it waits at
+  unsigned meetings;                 ///< barriers and operations of the whole warp so far
   std::vector<AsyncCopy> openCopies; ///< issued since the last commit
   std::vector<std::vector<AsyncCopy>> copyGroups;
 };

@@ -12,40 +12,6 @@
 namespace simt {
 namespace {
 
-const char *baseName(const char *path) {
-  const char *slash = std::strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-/// The place of the innermost frame of a return address, by llvm-symbolizer.
-std::string symbolize(const void *pc) {
-  Dl_info info;
-  if (!dladdr(pc, &info))
-    return "?";
-  char command[1024];
-  // -1: the call, not the instruction after it.
-  std::snprintf(command, sizeof command,
-                "llvm-symbolizer-22 --functions=none --inlines --obj='%s' 0x%lx 2>/dev/null",
-                info.dli_fname,
-                static_cast<const char *>(pc) - static_cast<const char *>(info.dli_fbase) - 1L);
-  std::string out;
-  if (FILE *pipe = popen(command, "r")) {
-    char buffer[512];
-    while (std::fgets(buffer, sizeof buffer, pipe))
-      out += buffer;
-    pclose(pipe);
-  }
-  std::string text;
-  for (size_t begin = 0; begin < out.size();) {
-    size_t end = std::min(out.find('\n', begin), out.size());
-    std::string line = out.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line.empty() && line[0] != '?')
-      text += (text.empty() ? "" : " in ") + std::string(baseName(line.c_str()));
-  }
-  return text.empty() ? "?" : text;
-}
-
 bool orderedBefore(const Access &a, const Thread &t, const BlockChecker &c, bool shared) {
   if (a.run != c.run) {
     if (shared || a.run < c.firstRunOfLaunch)
@@ -182,27 +148,6 @@ void globalAccess(Allocation &a, uintptr_t p, int bytes, Mode mode, Site site) {
 }
 
 } // namespace
-
-Site::Site(Where where) {
-  static_assert(sizeof(Where) == sizeof(uint64_t));
-  bits_ = std::bit_cast<uint64_t>(where);
-}
-
-Site Site::ofReturnAddress(const void *pc) {
-  Site s;
-  s.bits_ = reinterpret_cast<uint64_t>(pc) | returnAddress;
-  return s;
-}
-
-std::string Site::text() const {
-  if (bits_ == 0)
-    return "?";
-  if (bits_ & returnAddress)
-    return symbolize(reinterpret_cast<const void *>(bits_ & ~returnAddress));
-  Where w = std::bit_cast<Where>(bits_);
-  return std::string(baseName(w.file_name())) + ":" + std::to_string(w.line()) + ":" +
-         std::to_string(w.column());
-}
 
 void BlockChecker::start(const Block &block, uint64_t thisRun, uint64_t firstRun) {
   run = thisRun;

@@ -15,6 +15,7 @@
 #define LLMC_TEST_EMULATOR_CHECKER_H
 
 #include "test/emulator/Abi.h"
+#include "test/emulator/Site.h"
 #include "test/emulator/Visibility.h"
 
 #include <array>
@@ -28,20 +29,6 @@ namespace simt {
 
 struct Thread;
 struct Block;
-
-/// A place in the source: that of a wrapper's caller, or a return address to be symbolized.
-class Site {
-public:
-  Site() = default;
-  Site(Where where);
-  static Site ofReturnAddress(const void *pc);
-  std::string text() const;
-  uint64_t key() const { return bits_; }
-
-private:
-  static constexpr uint64_t returnAddress = uint64_t(1) << 63;
-  uint64_t bits_ = 0;
-};
 
 enum class Mode : uint8_t { Read, Write, Atomic };
 

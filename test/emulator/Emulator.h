@@ -65,7 +65,8 @@ struct MemoryTraffic {
   uint64_t transactions = 0;      ///< shared: wavefronts; global: sectors of 32 bytes
   uint64_t leastTransactions = 0; ///< what that many bytes need
 };
-/// Counts from now on; a warp's executions are matched lane by lane in program order.
+/// Counts from now on; a warp's executions are matched lane by lane in program order, anew after
+/// each barrier and operation of the whole warp.
 void countTraffic(bool on);
 std::vector<MemoryTraffic> traffic();
 

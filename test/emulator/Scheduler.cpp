@@ -186,6 +186,7 @@ void prepareThreads(Block &b) {
     t.lane = i % 32;
     t.block = &b;
     t.state = State::Runnable;
+    t.meetings = 0;
     t.openCopies.clear();
     t.copyGroups.clear();
     char *low = b.stacks + i * stackBytes;

@@ -1,6 +1,7 @@
-// The n-th execution of an instruction by each lane of a warp is taken as one execution by the
-// warp. Shared memory: 32 banks of 4 bytes; a wavefront serves one word a bank, 16-byte accesses go
-// a quarter warp at a time and 8-byte ones a half warp. Global memory: sectors of 32 bytes.
+// The n-th execution of an instruction by each lane since the warp last met (at a barrier, or at an
+// operation of all its lanes) is taken as one execution by the warp. Shared memory: 32 banks of 4
+// bytes; a wavefront serves one word a bank, 16-byte accesses go a quarter warp at a time and
+// 8-byte ones a half warp. Global memory: sectors of 32 bytes.
 #include "test/emulator/Traffic.h"
 
 #include "test/emulator/Block.h"
@@ -19,7 +20,9 @@ struct Lane {
 };
 struct Instruction {
   std::vector<std::vector<Lane>> executions;
-  uint32_t count[32] = {}; ///< executions of each lane
+  std::map<unsigned, size_t> since; ///< where the executions after each meeting begin
+  size_t next[32] = {};             ///< the execution that each lane's next access is part of
+  unsigned meetings[32] = {};       ///< of each lane at its last access
 };
 struct Totals {
   MemoryTraffic sum;
@@ -93,7 +96,12 @@ void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, b
     return;
   sites.emplace(site.key(), site);
   Instruction &i = running[{thread.linear / 32, {site.key(), shared}}];
-  uint32_t n = i.count[thread.lane]++;
+  size_t &next = i.next[thread.lane];
+  if (i.meetings[thread.lane] != thread.meetings) {
+    i.meetings[thread.lane] = thread.meetings;
+    next = i.since.try_emplace(thread.meetings, i.executions.size()).first->second;
+  }
+  const size_t n = next++;
   if (n >= i.executions.size())
     i.executions.resize(n + 1);
   i.executions[n].push_back({address, thread.lane, bytes});
@@ -130,10 +138,14 @@ void countTraffic(bool on) {
 
 std::vector<MemoryTraffic> traffic() {
   std::vector<MemoryTraffic> all;
+  std::vector<Site> places;
   for (auto &[key, t] : totals) {
     all.push_back(t.sum);
-    all.back().place = t.site.text();
+    places.push_back(t.site);
   }
+  const std::vector<std::string> texts = Site::texts(places);
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i].place = texts[i];
   return all;
 }
 

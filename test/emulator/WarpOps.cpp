@@ -211,6 +211,7 @@ void simt_collective(int kind, unsigned mask, void *lane, Where where) {
   }
   g.lanes[t.lane] = lane;
   g.arrived |= bit;
+  t.meetings += mask == ~0u;
   if (g.arrived != mask) {
     t.collective = kind;
     t.mask = mask;

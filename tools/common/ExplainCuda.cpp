@@ -1,4 +1,5 @@
 // `explain --gpu`: what the CUDA kernels of a plan ask of a GPU, from their launches alone.
+#include "compiler/target/CudaTraffic.h"
 #include "compiler/target/Target.h"
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/Plan.h"
@@ -23,8 +24,9 @@ constexpr int64_t defaultContext = 512;
 struct Launch {
   std::string entry;
   const fbs::CudaKernel *kernel = nullptr;
-  int64_t used = 0, blocks = 0;     ///< blocks of one launch
-  double bytes = 0, leastBytes = 0; ///< asked for by the blocks; with everything moved once
+  const CudaTraffic *traffic = nullptr; ///< null: nobody counted
+  int64_t used = 0, blocks = 0;         ///< blocks of one launch
+  double bytes = 0, leastBytes = 0;     ///< asked for by the blocks; with everything moved once
   double operations = 0, leastOperations = 0; ///< with tiles padded; of the rows that exist
   double seconds = 0;                         ///< by the roofline, of the least
 };
@@ -150,7 +152,10 @@ private:
       if (l.kernel == &k)
         launch = &l;
     if (!launch) {
-      step.launches.push_back({k.entry()->str(), &k});
+      const bool isNarrow = k.max_rows() != 0 || k.when() == fbs::CudaWhen::SingleTiles;
+      auto named = [&](std::string_view name) { return constant(kernel, name); };
+      const CudaTraffic *traffic = findCudaTraffic(cudaTrafficName(kind, named, isNarrow));
+      step.launches.push_back({k.entry()->str(), &k, traffic});
       launch = &step.launches.back();
     }
     ++launch->used;
@@ -187,7 +192,7 @@ void printText(const CudaGpu &gpu, const Step &step, std::ostream &out) {
                 step.seconds * 1e6, static_cast<long long>(step.count),
                 ratio(double(step.shape.tokens), step.seconds));
   Table table({"kernel", "used", "blocks", "bytes", "x least", "GFLOP", "x least", "us", "bound by",
-               "registers", "shared", "blocks/SM", "occupancy", "limited by"});
+               "registers", "shared", "blocks/SM", "occupancy", "limited by", "banks", "sectors"});
   for (const Launch &l : step.launches) {
     Occupancy o =
         occupancy(arch, l.kernel->block(), l.kernel->registers(), l.kernel->shared_bytes());
@@ -199,7 +204,9 @@ void printText(const CudaGpu &gpu, const Step &step, std::ostream &out) {
                format("%.2f", ratio(l.operations, l.leastOperations)),
                format("%.2f", l.seconds * 1e6), memory ? "memory" : "arithmetic",
                std::to_string(l.kernel->registers()), std::to_string(l.kernel->shared_bytes()),
-               std::to_string(o.blocks), format("%.0f %%", 100 * o.warps), std::string(o.limit)});
+               std::to_string(o.blocks), format("%.0f %%", 100 * o.warps), std::string(o.limit),
+               l.traffic ? format("%.2f", l.traffic->banks) : "-",
+               l.traffic ? format("%.2f", l.traffic->sectors) : "-"});
   }
   table.print(out);
 }
@@ -231,6 +238,10 @@ void printJson(JsonWriter &j, const CudaGpu &gpu, const Step &step) {
           j.key("shared_bytes").value(l.kernel->shared_bytes());
           j.key("blocks_per_sm").value(o.blocks);
           j.key("occupancy").value(o.warps);
+          if (l.traffic) {
+            j.key("bank_wavefronts_over_least").value(l.traffic->banks);
+            j.key("sectors_over_least").value(l.traffic->sectors);
+          }
         });
     });
   });

@@ -45,14 +45,18 @@ template <class Config, int RowWarps> struct AttentionBlock {
   }
 
   /// Begins copying keys [first, first + kKeyTile); zeros from \p beyond on: what lies there may be
-  /// anything. \p slotOf gives the slot of a key. Four threads a key.
+  /// anything. \p slotOf gives the slot of a key. Four threads a key; eight keys, whose rows lie in
+  /// different banks, take turns so that what a quarter of a warp writes does too: rows r and r +
+  /// 4, of the half rows r, r + 2, r + 4 and r + 6.
   template <class SlotOf>
   LLMC_MEMBER void copyTile(Stage &stage, const Cache &cache, int kvHead, int first, int beyond,
                             SlotOf slotOf) {
     constexpr int kKeysAPass = kThreads / 4;
 #pragma unroll
     for (int pass = 0; pass < (kKeyTile + kKeysAPass - 1) / kKeysAPass; ++pass) {
-      const int key = pass * kKeysAPass + threadIdx.x / 4;
+      const int turn = threadIdx.x / 4;
+      const int key =
+          pass * kKeysAPass + (turn & ~7) + ((turn & 1) * 4 | (turn & 2) | (turn >> 2 & 1));
       if (kKeyTile % kKeysAPass != 0 && key >= kKeyTile)
         break;
       const bool exists = first + key < beyond;
@@ -147,23 +151,37 @@ template <class Config, int RowWarps> struct AttentionBlock {
   }
 
 private:
-  /// An int8 row to f16.
+  /// An int8 row to f16; where rows allow it eight values a lane, so that four lanes read a sector.
   template <int D, class Rows>
   LLMC_MEMBER void convertRow(unsigned char *to, int row, const unsigned char *from,
                               const float *scaleOfRow, bool exists) {
+    constexpr int kWords = D % 8 == 0 ? 2 : 1, kPieces = Rows::kPadded / (4 * kWords);
     const float scale = exists ? *scaleOfRow : 0.0f;
 #pragma unroll
-    for (int i = 0; i < Rows::kPadded / 16; ++i) {
-      const int piece = i * 4 + threadIdx.x % 4; // of four values
-      const unsigned word =
-          exists && piece * 4 < D ? *reinterpret_cast<const unsigned *>(from + piece * 4) : 0u;
-      float v[4];
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        v[j] = static_cast<float>(static_cast<signed char>(word >> (8 * j) & 0xff)) * scale;
-      *reinterpret_cast<uint2 *>(to + Rows::offset(row, piece * 8)) =
-          make_uint2(packF16(v[0], v[1]), packF16(v[2], v[3]));
+    for (int i = 0; i < (kPieces + 3) / 4; ++i) {
+      const int piece = i * 4 + threadIdx.x % 4;
+      if (kPieces % 4 != 0 && piece >= kPieces)
+        break;
+      const bool keep = exists && piece * 4 * kWords < D;
+      unsigned char *at = to + Rows::offset(row, piece * 8 * kWords);
+      if constexpr (kWords == 2) {
+        const uint2 words =
+            keep ? *reinterpret_cast<const uint2 *>(from + piece * 8) : make_uint2(0u, 0u);
+        const uint2 first = scaled(words.x, scale), second = scaled(words.y, scale);
+        *reinterpret_cast<uint4 *>(at) = make_uint4(first.x, first.y, second.x, second.y);
+      } else {
+        const unsigned word = keep ? *reinterpret_cast<const unsigned *>(from + piece * 4) : 0u;
+        *reinterpret_cast<uint2 *>(at) = scaled(word, scale);
+      }
     }
+  }
+  /// Four int8 as f16.
+  LLMC_MEMBER uint2 scaled(unsigned word, float scale) {
+    float v[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      v[j] = static_cast<float>(static_cast<signed char>(word >> (8 * j) & 0xff)) * scale;
+    return make_uint2(packF16(v[0], v[1]), packF16(v[2], v[3]));
   }
 
   template <class Rows>

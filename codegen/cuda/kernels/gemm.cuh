@@ -29,22 +29,40 @@ template <class Config> struct GemmShape {
                          int lane) {
     constexpr int kBiasAt = 2, kResidualAt = 2 + (Config::kBias ? 1 : 0),
                   kOut = kResidualAt + (Config::kResidual ? 1 : 0);
+    const int column = outputTile * 16 + lane / 4 * 2;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int column = outputTile * 16 + lane / 4 * 2 + i / 2;
-      const long long token = token0 + lane % 4 * 2 + i % 2;
+    for (int i = 0; i < 2; ++i) {
+      const long long token = token0 + lane % 4 * 2 + i;
       if (column >= kOutputs || token >= rows)
         continue;
       const long long at = token * kOutputs + column;
-      const float residual = Config::kResidual ? binding<const float>(b, kResidualAt)[at] : 0.0f;
-      float v;
-      if constexpr (Config::kGlu)
-        v = Config::epilogue(first[i], second[i], residual);
-      else
-        v = Config::epilogue(
-            first[i], Config::kBias ? binding<const float>(b, kBiasAt)[column] : 0.0f, residual);
-      binding<float>(b, kOut)[at] = v;
+      float *y = binding<float>(b, kOut) + at;
+      const float *residual =
+          Config::kResidual ? binding<const float>(b, kResidualAt) + at : nullptr;
+      const float *bias = Config::kBias ? binding<const float>(b, kBiasAt) + column : nullptr;
+      if constexpr (kOutputs % 2 == 0) { // whole sectors
+        const float2 none = make_float2(0.0f, 0.0f);
+        const float2 r = Config::kResidual ? *reinterpret_cast<const float2 *>(residual) : none;
+        const float2 c = Config::kBias ? *reinterpret_cast<const float2 *>(bias) : none;
+        *reinterpret_cast<float2 *>(y) = make_float2(value(first[i], second[i], c.x, r.x),
+                                                     value(first[i + 2], second[i + 2], c.y, r.y));
+      } else {
+        y[0] = value(first[i], second[i], Config::kBias ? bias[0] : 0.0f,
+                     Config::kResidual ? residual[0] : 0.0f);
+        if (column + 1 < kOutputs)
+          y[1] = value(first[i + 2], second[i + 2], Config::kBias ? bias[1] : 0.0f,
+                       Config::kResidual ? residual[1] : 0.0f);
+      }
     }
+  }
+
+private:
+  LLMC_MEMBER float value(float first, [[maybe_unused]] float second, [[maybe_unused]] float bias,
+                          float residual) {
+    if constexpr (Config::kGlu)
+      return Config::epilogue(first, second, residual);
+    else
+      return Config::epilogue(first, bias, residual);
   }
 };
 

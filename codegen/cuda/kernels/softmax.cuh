@@ -130,15 +130,21 @@ template <class Config> struct SoftmaxTile {
     LLMC_METHOD float at(int r, int column) const {
       return row[r] != nullptr && column < D ? row[r][column] : 0.0f;
     }
+    LLMC_METHOD float2 pair(int r, int column) const {
+      if constexpr (D % 2 == 0)
+        return row[r] != nullptr && column < D ? *reinterpret_cast<const float2 *>(row[r] + column)
+                                               : make_float2(0.0f, 0.0f);
+      else
+        return make_float2(at(r, column), at(r, column + 1));
+    }
     LLMC_METHOD void fragment(unsigned (&f)[4], int k, int t) const {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if constexpr (kIsF32) {
           f[i] = __float_as_uint(at(i % 2, 8 * k + 4 * (i / 2) + t));
         } else {
-          const int column = 16 * k + 8 * (i / 2) + 2 * t;
-          const float low = at(i % 2, column), high = at(i % 2, column + 1);
-          f[i] = Kv == kF16 ? packF16(low, high) : packBf16(low, high);
+          const float2 v = pair(i % 2, 16 * k + 8 * (i / 2) + 2 * t);
+          f[i] = Kv == kF16 ? packF16(v.x, v.y) : packBf16(v.x, v.y);
         }
       }
     }
