@@ -2,6 +2,7 @@
 // the destination is NaN, and touching it is a fault.
 #include "test/emulator/Block.h"
 #include "test/emulator/Emulator.h"
+#include "test/emulator/Traffic.h"
 
 #include <cstring>
 
@@ -39,9 +40,11 @@ void simt_copy_async(void *destination, const void *source, int bytes, int sourc
   if (sourceBytes < 0 || sourceBytes > bytes)
     fail("bad copy size", describe(t) + ": " + std::to_string(sourceBytes) + " of " +
                               std::to_string(bytes) + " bytes at " + c.site.text());
+  instruction = __builtin_return_address(0);
   if (sourceBytes)
     checkAccess(source, sourceBytes, Mode::Read, where, bytes);
   checkAccess(destination, bytes, Mode::Write, where, bytes);
+  instruction = nullptr;
   if (options().copiesLandEarly) {
     land(c);
     return;

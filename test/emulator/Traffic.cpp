@@ -8,6 +8,7 @@
 #include "test/emulator/Emulator.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 
 namespace simt {
@@ -32,7 +33,13 @@ struct Totals {
 bool counting = false;
 /// A copy from global to shared memory is two, at one place.
 using Place = std::pair<uint64_t, bool>; ///< Site::key(), whether it is shared memory
-std::map<std::pair<unsigned, Place>, Instruction> running; ///< by warp
+struct Running {
+  unsigned warp;
+  const void *instruction;
+  Place place;
+  auto operator<=>(const Running &) const = default;
+};
+std::map<Running, Instruction> running;
 std::map<Place, Totals> totals;
 std::map<uint64_t, Site> sites;
 
@@ -91,11 +98,13 @@ uint64_t sectors(const std::vector<Lane> &lanes, uint64_t &bytes) {
 
 } // namespace
 
+thread_local const void *instruction = nullptr;
+
 void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, bool shared) {
   if (!counting)
     return;
   sites.emplace(site.key(), site);
-  Instruction &i = running[{thread.linear / 32, {site.key(), shared}}];
+  Instruction &i = running[{thread.linear / 32, instruction, {site.key(), shared}}];
   size_t &next = i.next[thread.lane];
   if (i.meetings[thread.lane] != thread.meetings) {
     i.meetings[thread.lane] = thread.meetings;
@@ -109,9 +118,9 @@ void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, b
 
 void finishTraffic() {
   for (auto &[key, instruction] : running) {
-    Totals &t = totals[key.second];
-    t.site = sites[key.second.first];
-    t.sum.shared = key.second.second;
+    Totals &t = totals[key.place];
+    t.site = sites[key.place.first];
+    t.sum.shared = key.place.second;
     for (const std::vector<Lane> &lanes : instruction.executions) {
       ++t.sum.executions;
       uint64_t unique = 0, moved = 0;

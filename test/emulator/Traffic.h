@@ -6,6 +6,10 @@
 
 namespace simt {
 
+/// Tells the instructions of one place apart where a loop was unrolled: the return address of the
+/// call that stands for them, 0 where the site is one itself.
+extern thread_local const void *instruction;
+
 /// One lane's part of an instruction. Does nothing unless countTraffic(true).
 void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, bool shared);
 /// The block is done: what its warps did together is complete.

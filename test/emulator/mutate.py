@@ -8,6 +8,7 @@ differ. What nobody notices must be in harmless.txt beside this file with the re
 removal that is noticed must not be. Otherwise the exit status is 1. Prints a line for each removal.
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -98,15 +99,21 @@ def changes(line, following):
 
 
 def mutations(only):
+    """(header, number of the line, what takes its place, its name in harmless.txt)"""
+    names = collections.Counter()
     for name in sorted(CASES):
         if only and name != only:
             continue
         lines = (KERNELS / name).read_text().split("\n")
+        before = ""
         for number, line in enumerate(lines, 1):
-            if line.lstrip().startswith(("//", "#", "*")) or "static_assert" in line:
+            if not line.strip() or line.lstrip().startswith(("//", "#", "*")) or "static_assert" in line:
                 continue
             for changed in changes(line, lines[number] if number < len(lines) else ""):
-                yield name, number, line, changed
+                k = key(name, line, changed, before)
+                names[k] += 1
+                yield name, number, changed, k if names[k] == 1 else f"{k} ({names[k]})"
+            before = line
 
 
 def outcome(test, name, number, changed):
@@ -126,8 +133,10 @@ def outcome(test, name, number, changed):
     return True, "reported: " + report.group(1)[:160] if report else "noticed: other results"
 
 
-def key(name, line, changed):
-    return f"{name}: {line.strip()} -> {changed.strip()}"
+def key(name, line, changed, before):
+    """What names a removal in harmless.txt; a statement alone is told from its like by the line before."""
+    where = f" after {before.strip()}" if STATEMENT.fullmatch(re.sub(r" *//.*", "", line.strip())) else ""
+    return f"{name}: {line.strip()} -> {changed.strip()}{where}"
 
 
 def main():
@@ -144,15 +153,14 @@ def main():
             harmless[lines[0]] = " ".join(l.strip() for l in lines[1:])
     all_of_them = list(mutations(args.only))
     if args.list:
-        for name, number, line, changed in all_of_them:
-            print(f"{name}:{number}: {line.strip()} -> {changed.strip()}")
+        for _, number, _, k in all_of_them:
+            print(f"{number}: {k}")
         return
     noticed, wrong, seen = 0, 0, set()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        results = [(m, pool.submit(outcome, args.test, m[0], m[1], m[3])) for m in all_of_them]
-        for (name, number, line, changed), result in results:
+        results = [(m, pool.submit(outcome, args.test, *m[:3])) for m in all_of_them]
+        for (name, number, _, k), result in results:
             was_noticed, how = result.result()
-            k = key(name, line, changed)
             seen.add(k)
             noticed += was_noticed
             if was_noticed and k in harmless:

@@ -91,6 +91,7 @@ private:
   }
 
   /// The index of the largest that is neither -infinity nor NaN, the lowest of equals; -1: none.
+  /// A lane looks at elements lane, lane + 32...: those that it wrote itself need no barrier.
   LLMC_MEMBER int largestIndex(const float *x, int count, int lane) {
     float most = minusInfinite();
     int best = -1;
@@ -121,7 +122,6 @@ private:
       }
       shared.groups[g] = Config::kGroupBestTwo && kSize > 1 ? most + second : most;
     }
-    __syncwarp();
     for (int taken = 0; taken < Config::kTopGroups; ++taken) {
       const int g = largestIndex(shared.groups, Config::kGroups, lane);
       __syncwarp();
@@ -133,7 +133,6 @@ private:
     for (int i = lane; i < E; i += 32)
       if (shared.groups[i / kSize] > minusInfinite())
         shared.choices[i] = minusInfinite();
-    __syncwarp();
   }
 };
 

@@ -18,16 +18,18 @@ struct RouteCase {
   reference::RouteRule rule;
 };
 
-TEST(Route, MatchesTheReference) {
-  const RouteCase cases[] = {
-      {"softmax", 8, 0, {2, 0, true}},
-      {"softmax_plain", 60, 0, {4, 0, false, 0, 0, false, 1.5}},
-      {"chosen", 37, 0, {4, 2}},
-      {"sigmoid_groups", 64, 1, {6, 1, true, 8, 3, true, 2.5}},
-      {"groups", 16, 0, {3, 0, false, 4, 2, false, 1}},
-  };
+const RouteCase routes[] = {
+    {"softmax", 8, 0, {2, 0, true}},
+    {"softmax_plain", 60, 0, {4, 0, false, 0, 0, false, 1.5}},
+    {"chosen", 37, 0, {4, 2}},
+    {"chosen_normalized", 37, 0, {4, 2, true}},
+    {"sigmoid_groups", 64, 1, {6, 1, true, 8, 3, true, 2.5}},
+    {"groups", 16, 0, {3, 0, false, 4, 2, false, 1}},
+};
+
+std::vector<KernelSpec> routeSpecs() {
   std::vector<KernelSpec> specs;
-  for (const RouteCase &c : cases)
+  for (const RouteCase &c : routes)
     specs.push_back({c.name,
                      "route",
                      {{"experts", c.experts},
@@ -39,10 +41,14 @@ TEST(Route, MatchesTheReference) {
                       {"top_groups", c.rule.topGroups},
                       {"group_best_two", int64_t(c.rule.groupBestTwo)},
                       {"scale", c.rule.scale}}});
-  EmulatedKernels kernels(specs, model);
+  return specs;
+}
+
+TEST(Route, MatchesTheReference) {
+  EmulatedKernels kernels(routeSpecs(), model);
   std::mt19937 rng(12);
   const int64_t m = 9;
-  for (const RouteCase &c : cases) {
+  for (const RouteCase &c : routes) {
     SCOPED_TRACE(c.name);
     std::vector<float> logits = randomFloats(rng, size_t(m * c.experts), -3, 3);
     std::fill_n(logits.begin(), c.experts, 0.5f); // ties go to the lower index
@@ -76,6 +82,32 @@ TEST(Route, MatchesTheReference) {
     }
   }
   simt::options().order = simt::Order::Forward;
+}
+
+/// A row of NaN gets experts that exist, and no weight that would pass for a number.
+TEST(Route, RowsWithoutNumbers) {
+  EmulatedKernels kernels(routeSpecs(), model);
+  for (const RouteCase &c : routes) {
+    SCOPED_TRACE(c.name);
+    const DeviceArray x(std::vector<float>(size_t(c.experts), NAN)),
+        shift(std::vector<float>(size_t(c.correction ? c.experts : 0), 0.5f));
+    DeviceArray ids(size_t(c.rule.chosen) * 4), weights(size_t(c.rule.chosen) * 4);
+    std::vector<void *> bindings = {x.data()};
+    if (c.correction)
+      bindings.push_back(shift.data());
+    bindings.push_back(ids.data());
+    bindings.push_back(weights.data());
+    LlmrtCudaStep step{};
+    step.T = 1;
+    StepSizes bucket;
+    bucket.T = 1;
+    kernels.run(c.name, step, bucket, bindings);
+    ASSERT_FALSE(HasFatalFailure());
+    for (int32_t id : ids.read<int32_t>())
+      EXPECT_TRUE(id >= 0 && id < c.experts) << id;
+    for (float w : weights.read<float>())
+      EXPECT_TRUE(std::isnan(w)) << w;
+  }
 }
 
 struct ProductCase {
