@@ -54,10 +54,28 @@ def tiny():
 
 
 @pytest.fixture(scope="session")
-def plan_with_chat(tiny, tmp_path_factory):
-    """The tiny llama with a chat template, for servers."""
+def plan(tiny, tmp_path_factory):
+    """Of servers: the tiny llama with a chat template."""
     import servers
     return servers.chat_plan(tiny, tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="module")
+def server(plan):
+    """The parrot."""
+    import servers
+    server = servers.parrot(plan, tools="hermes", context=2048)
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def real(plan):
+    """The compiled model behind the real engine."""
+    import servers
+    server = servers.Server(servers.BIN / "llmrt", "serve", plan, "--port", "0", "--served-model-name", "tiny", "--max-num-seqs", "8")
+    yield server
+    assert server.stop() == 0
 
 
 @pytest.fixture(scope="session")

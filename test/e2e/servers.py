@@ -147,3 +147,18 @@ class Server:
 
 def parrot(plan, **values):
     return Server(PARROT, plan, *[f"{name}={value}" for name, value in values.items()])
+
+
+def say(text):
+    """A prompt that the parrot answers with the text."""
+    return f"[[{text}]]"
+
+
+def refused(server, path, body, param, status=400, **kwargs):
+    """The error of a request that is refused for this field; checks its form."""
+    got, answer = server.post(path, body, **kwargs)
+    assert got == status, answer
+    assert set(answer["error"]) == {"message", "type", "param", "code"}
+    assert answer["error"]["param"] == param, answer
+    assert answer["error"]["message"]
+    return answer["error"]

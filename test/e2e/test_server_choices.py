@@ -6,24 +6,7 @@ import pytest
 
 import servers
 from conftest import tool
-
-
-@pytest.fixture(scope="module")
-def plan(plan_with_chat):
-    return plan_with_chat
-
-
-@pytest.fixture(scope="module")
-def real(plan):
-    server = servers.Server(servers.BIN / "llmrt", "serve", plan, "--port", "0", "--max-num-seqs", "8")
-    yield server
-    assert server.stop() == 0
-
-
-def refused(server, path, body, param):
-    got, answer = server.post(path, body)
-    assert got == 400 and answer["error"]["param"] == param, answer
-    return answer["error"]["message"]
+from servers import refused
 
 
 PROMPT = [5, 90, 17, 33, 8, 120, 64]
@@ -46,7 +29,7 @@ def test_best_of(real):
     assert real.complete(PROMPT, best_of=6, logprobs=1, **fields)["choices"][0]["logprobs"]["tokens"] == best[0]["logprobs"]["tokens"]
     two = real.complete([PROMPT, PROMPT[:3]], best_of=3, **fields)["choices"]
     assert len(two) == 2 and two[1]["index"] == 1
-    assert "less than n" in refused(real, "/v1/completions", {"prompt": "a", "n": 3, "best_of": 2}, "best_of")
+    assert "less than n" in refused(real, "/v1/completions", {"prompt": "a", "n": 3, "best_of": 2}, "best_of")["message"]
     refused(real, "/v1/completions", {"prompt": "a", "best_of": 2, "stream": True}, "stream")
     refused(real, "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "best_of": 2}, "best_of")
     refused(real, "/v1/messages", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 2, "n": 2}, "n")
@@ -158,7 +141,7 @@ def test_what_beam_search_refuses(real):
     assert real.post("/v1/chat/completions", {**chat, "temperature": 1, "top_p": 1, "top_k": -1, "stop": [], "max_tokens": 2,
                                               "early_stopping": "never"})[0] == 200
     for field, value in {"length_penalty": 0.5, "early_stopping": True}.items():
-        assert "belongs to beam search" in refused(real, "/v1/completions", {"prompt": "a", field: value}, field)
+        assert "belongs to beam search" in refused(real, "/v1/completions", {"prompt": "a", field: value}, field)["message"]
     refused(real, "/v1/completions", {"prompt": "a", "num_beams": 2, "n": 3}, "num_beams")
     refused(real, "/v1/responses", {"input": "a", "use_beam_search": True}, "use_beam_search")
     assert real.post("/v1/completions", {"prompt": "a", "num_beams": 9})[0] == 400

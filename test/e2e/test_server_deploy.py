@@ -10,8 +10,8 @@ from conftest import ROOT, tool
 
 
 @pytest.fixture(scope="module")
-def server(plan_with_chat):
-    server = servers.Server(servers.BIN / "llmrt", "serve", plan_with_chat, "--config", ROOT / "examples/deploy/serve.yaml",
+def server(plan):
+    server = servers.Server(servers.BIN / "llmrt", "serve", plan, "--config", ROOT / "examples/deploy/serve.yaml",
                             "--host", "127.0.0.1", "--port", "0")
     yield server
     assert server.stop() == 0
@@ -54,9 +54,9 @@ def test_load_generator(server):
     assert "TTFT" in table.stdout and "2 clients" in table.stdout
 
 
-def test_load_generator_times(plan_with_chat):
+def test_load_generator_times(plan):
     """Events are timed when they come: a step of the parrot takes 30 ms."""
-    server = servers.parrot(plan_with_chat, delay=30)
+    server = servers.parrot(plan, delay=30)
     result = tool("llmrt", "bench", "--serve", server.url, "--num-prompts", "2", "--concurrency", "1", "--input-len", "2",
                   "--output-len", "8", "--json")
     test = json.loads(result.stdout)["tests"][0]

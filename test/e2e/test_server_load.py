@@ -13,11 +13,6 @@ import servers
 from conftest import tool
 
 
-@pytest.fixture(scope="module")
-def plan(plan_with_chat):
-    return plan_with_chat
-
-
 async def ask(port, number):
     """One request on a connection of its own: (status, right answer?, Retry-After)."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -46,8 +46,8 @@ ILL_FORMED = [b"\x80", b"\xff", b"\xc0\x80", b"\xc3", b"\xe2\x82", b"\xed\xa0\x8
 
 
 @pytest.fixture(scope="module")
-def server(plan_with_chat):
-    server = servers.Server(servers.BIN / "llmrt", "serve", plan_with_chat, "--port", "0", "--tool-call-parser", "hermes")
+def server(plan):
+    server = servers.Server(servers.BIN / "llmrt", "serve", plan, "--port", "0", "--tool-call-parser", "hermes")
     yield server
     assert server.complete("a", max_tokens=2)["usage"]["completion_tokens"] == 2, "after all that it still answers"
     assert server.metric("llmc:kv_cache_usage_perc") == 0

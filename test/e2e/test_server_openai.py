@@ -8,8 +8,8 @@ import servers
 
 
 @pytest.fixture(scope="module")
-def server(plan_with_chat):
-    server = servers.parrot(plan_with_chat, tools="hermes", key="secret")
+def server(plan):
+    server = servers.parrot(plan, tools="hermes", key="secret")
     yield server
     assert server.stop() == 0
 

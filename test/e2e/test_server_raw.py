@@ -14,11 +14,6 @@ import servers
 
 
 @pytest.fixture(scope="module")
-def plan(plan_with_chat):
-    return plan_with_chat
-
-
-@pytest.fixture(scope="module")
 def server(plan):
     server = servers.parrot(plan, tools="hermes", request_timeout=2, body=4 << 20, delay=2)
     yield server
