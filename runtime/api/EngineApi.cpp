@@ -323,6 +323,8 @@ llmrt_status llmrt_engine_get_metrics(const llmrt_engine *engine, llmrt_metrics 
     all.finished_error = finished(FinishReason::Error);
     all.steps = m.steps;
     all.step_seconds = m.stepSeconds;
+    for (const auto &count : m.slowFallbacks)
+      all.slow_fallbacks += count;
     all.size = metrics->size;
     std::memcpy(static_cast<void *>(metrics), &all, std::min(metrics->size, sizeof(all)));
     return Status::ok();

@@ -7,6 +7,7 @@
 #ifndef LLMRT_DEVICE_STEPEXECUTOR_H
 #define LLMRT_DEVICE_STEPEXECUTOR_H
 
+#include "runtime/device/SlowFallback.h"
 #include "runtime/device/cpu/KernelAbi.h"
 #include "runtime/support/Status.h"
 
@@ -65,6 +66,9 @@ public:
 
   /// Seconds that a step like \p step should take, by the plan's roofline; 0: unknown.
   virtual double predictSeconds(const LlmrtStep &step) { return 0; }
+
+  /// Adds what this device has seen.
+  virtual void addSlowFallbacks(SlowFallbackCounts &counts) const {}
 };
 
 } // namespace llmrt

@@ -60,6 +60,7 @@ bool DraftModel::addChunk(DraftRequest &request, StepBudget &budget) {
     std::optional<BlockPool::Allocation> block = cache_.allocate();
     if (!block) {
       this->end(state); // others may go on
+      ++withoutRoom_;
       return false;
     }
     if (block->used)

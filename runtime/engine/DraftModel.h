@@ -36,6 +36,10 @@ public:
   Status propose(std::span<DraftRequest> requests) override;
   void end(DraftState &state) override;
   bool isCostly() const override { return true; }
+  void addSlowFallbacks(SlowFallbackCounts &counts) const override {
+    executor_->addSlowFallbacks(counts);
+    counts.of(SlowFallback::GuessRoom) += withoutRoom_;
+  }
 
 private:
   struct State;
@@ -53,6 +57,7 @@ private:
   std::vector<Chunk> chunks_;
   std::vector<DraftRequest *> guessing_; ///< whose chunks have a row, in that order
   std::vector<DraftRequest *> again_;
+  int64_t withoutRoom_ = 0; ///< sequences that lost their blocks
 };
 
 } // namespace llmrt

@@ -94,6 +94,7 @@ Engine::Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limit
     speculator_ =
         std::make_unique<Speculator>(std::move(drafter), limits.speculation, limits.maxSequences,
                                      limits.maxBatchedTokens, executor_->shape().shortContext);
+  measure();
 }
 
 Engine::~Engine() = default;
@@ -126,7 +127,8 @@ Status Engine::step() {
   Clock::time_point start = Clock::now();
   maskWorker_.start(chunks_);
   Status executed = executor_->execute(step);
-  maskWorker_.finish();
+  if (maskWorker_.finish())
+    ++fallbacks_.of(SlowFallback::GrammarMask);
   Clock::time_point end = Clock::now();
   if (!executed)
     return failStep(executed);
@@ -179,6 +181,12 @@ void Engine::measure() {
   metrics_.kvTokensHeld.set(held);
   metrics_.kvBlocksUsed.set(cache_.capacity() - cache_.available());
   metrics_.blocksCached.set(cache_.unused());
+  SlowFallbackCounts fallbacks = fallbacks_;
+  executor_->addSlowFallbacks(fallbacks);
+  if (speculator_)
+    speculator_->drafter().addSlowFallbacks(fallbacks);
+  for (size_t kind = 0; kind < slowFallbackKinds; ++kind)
+    metrics_.slowFallbacks[kind].set(fallbacks[kind]);
 }
 
 } // namespace llmrt

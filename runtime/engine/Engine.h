@@ -183,7 +183,8 @@ private:
   int64_t withDeadline_ = 0;   ///< sequences
   double secondsPerToken_ = 0; ///< of prefill, a moving average
   EngineMetrics metrics_;
-  int64_t uncounted_ = 0; ///< allocations of listeners and text in this step
+  SlowFallbackCounts fallbacks_{}; ///< but those that device and drafter count
+  int64_t uncounted_ = 0;          ///< allocations of listeners and text in this step
 
   /// What other threads left for this one.
   std::atomic<bool> anyMail_{false};

@@ -167,6 +167,7 @@ Status Engine::allocateBlocks() {
       own.tokens -= own.drafted - room;
       own.rows -= own.drafted - room;
       own.drafted = room;
+      ++fallbacks_.of(SlowFallback::GuessRoom);
     }
     ++i;
   }
@@ -195,16 +196,23 @@ void Engine::preemptLast() {
 
 void Engine::saveToHost(Sequence &sequence) {
   int64_t count = blocksFor(sequence.computed) - sequence.firstBlock;
-  if (count <= 0 || hostBlocks_.freeCount() < count)
+  if (count <= 0)
     return;
+  if (hostBlocks_.freeCount() < count) {
+    if (hostBlocks_.capacity() > 0)
+      ++fallbacks_.of(SlowFallback::SwapSpace);
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) {
     int32_t host = hostBlocks_.allocate()->block;
     sequence.swapped.push_back(host);
     Status saved =
         executor_->saveKvBlock(sequence.blocks[static_cast<size_t>(sequence.firstBlock + i)],
                                hostMemory_.data() + uint64_t(host) * executor_->kvBlockBytes());
-    if (!saved)
+    if (!saved) {
+      ++fallbacks_.of(SlowFallback::SwapSpace);
       return freeHostBlocks(sequence); // its tokens can be computed again
+    }
   }
   sequence.swappedTokens = sequence.computed;
   metrics_.swaps.add(1);

@@ -7,6 +7,8 @@
 #ifndef LLMRT_ENGINE_ENGINEMETRICS_H
 #define LLMRT_ENGINE_ENGINEMETRICS_H
 
+#include "runtime/device/SlowFallback.h"
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -48,6 +50,7 @@ struct EngineMetrics {
       predictedStepSeconds; ///< what the executor predicted for the same steps; 0: nothing
   /// Allocations inside steps that only decode, as \c EngineLimits::allocationCount counts them.
   Meter<int64_t> decodeAllocations;
+  std::array<Meter<int64_t>, slowFallbackKinds> slowFallbacks; ///< by SlowFallback
   /// When the last step was done, in steady_clock's ticks; 0: none yet.
   Meter<int64_t> lastStep;
 

@@ -34,11 +34,13 @@ void MaskWorker::start(std::span<const Chunk> chunks) {
   changed_.notify_all();
 }
 
-void MaskWorker::finish() {
+bool MaskWorker::finish() {
   if (jobs_.empty())
-    return;
+    return false;
   std::unique_lock lock(mutex_);
+  bool late = busy_;
   changed_.wait(lock, [this] { return !busy_; });
+  return late;
 }
 
 void MaskWorker::run() {

@@ -19,8 +19,8 @@ public:
   ~MaskWorker();
   /// Begins with the masks that the rows of \p chunks will need.
   void start(std::span<const Chunk> chunks);
-  /// Waits for them.
-  void finish();
+  /// Waits for them; false if they were done.
+  bool finish();
 
 private:
   struct Job {

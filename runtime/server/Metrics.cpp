@@ -70,7 +70,17 @@ Metrics::Metrics(const std::string &prefix, const std::string &model)
       draftTokens_(counter("spec_decode_num_draft_tokens_total", "Tokens in those windows.")),
       acceptedTokens_(counter("spec_decode_num_accepted_tokens_total", "Those that were kept.")),
       decodeAllocations_(
-          counter("decode_allocations_total", "Allocations in steps that only decode.")) {}
+          counter("decode_allocations_total", "Allocations in steps that only decode.")) {
+  auto &family = BuildCounter()
+                     .Name(prefix_ + "slow_fallbacks_total")
+                     .Help("What could not go the fast way, by kind.")
+                     .Register(registry_);
+  for (size_t kind = 0; kind < slowFallbackKinds; ++kind) {
+    Labels labels = labels_;
+    labels["kind"] = slowFallbackNames[kind];
+    slowFallbacks_[kind] = &family.Add(labels);
+  }
+}
 
 void Metrics::requestFinished(FinishReason reason) {
   Labels labels = labels_;
@@ -98,6 +108,8 @@ std::string Metrics::text(const EngineMetrics &engine, size_t connections) {
   raise(draftTokens_, engine.draftTokens);
   raise(acceptedTokens_, engine.acceptedTokens);
   raise(decodeAllocations_, engine.decodeAllocations);
+  for (size_t kind = 0; kind < slowFallbackKinds; ++kind)
+    raise(*slowFallbacks_[kind], engine.slowFallbacks[kind]);
   return TextSerializer().Serialize(registry_.Collect());
 }
 

@@ -41,6 +41,7 @@ private:
   prometheus::Gauge &running_, &waiting_, &kvUsage_, &kvOccupancy_, &stepTimeRatio_, &connections_;
   prometheus::Counter &steps_, &prefixQueries_, &prefixHits_, &preemptions_, &swaps_, &drafts_,
       &draftTokens_, &acceptedTokens_, &decodeAllocations_;
+  std::array<prometheus::Counter *, slowFallbackKinds> slowFallbacks_;
   std::mutex mutex_;
 
   prometheus::Counter &counter(const char *name, const char *help);

@@ -12,6 +12,7 @@
 #include "runtime/decode/Sampler.h"
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/decode/TokenHistory.h"
+#include "runtime/device/SlowFallback.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>
@@ -85,6 +86,8 @@ public:
   /// Guessing takes time that counts: it is measured, and not done where it wouldn't pay. False for
   /// drafters that take microseconds.
   virtual bool isCostly() const { return false; }
+  /// Adds what this drafter, and a device of its own, has seen.
+  virtual void addSlowFallbacks(SlowFallbackCounts &counts) const {}
 };
 
 } // namespace llmrt

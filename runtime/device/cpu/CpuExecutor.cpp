@@ -51,6 +51,7 @@ Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(std::shared_ptr<const P
   LLMRT_ASSIGN_OR_RETURN(LoadedModule module, loadModule(*plan));
   std::unique_ptr<CpuExecutor> executor(new CpuExecutor(std::move(plan), std::move(module.code)));
   executor->level_ = module.level;
+  executor->lesserCode_ = module.isLesser;
   LLMRT_RETURN_IF_ERROR(executor->prepare(options));
   return executor;
 }

@@ -46,6 +46,10 @@ public:
   /// By the defaults for the level; nobody measures a machine unasked.
   double predictSeconds(const LlmrtStep &step) override { return predictor_->seconds(step); }
 
+  void addSlowFallbacks(SlowFallbackCounts &counts) const override {
+    counts.of(SlowFallback::CodeLevel) += lesserCode_;
+  }
+
   unsigned threads() const { return pool_->threads(); }
   CpuLevel level() const { return level_; }
   /// Bytes set aside for the largest step: slots, outputs and the threads' scratch.
@@ -86,6 +90,7 @@ private:
   std::shared_ptr<const Plan> plan_;
   CodeModule code_;
   CpuLevel level_ = CpuLevel::None;
+  bool lesserCode_ = false; ///< the plan has none for this machine's level
   ModelShape shape_;
   std::unique_ptr<ThreadPool> pool_;
   std::optional<StepPredictor> predictor_;

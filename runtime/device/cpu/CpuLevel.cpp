@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/CpuLevel.h"
 
+#include <algorithm>
 #include <optional>
 
 #if defined(__x86_64__)
@@ -159,6 +160,10 @@ Result<size_t> chooseCpuModule(std::span<const std::string_view> modules, CpuLev
                        std::string(cpuLevelName(machine)) +
                        "; compile the plan for this machine's level");
   return *best;
+}
+
+bool isLesserCode(CpuLevel level, CpuLevel machine) {
+  return level < std::min(machine, CpuLevel::X86V4);
 }
 
 } // namespace llmrt

@@ -46,6 +46,10 @@ Result<CpuLevel> parseCpuLevel(std::string_view name);
 Result<size_t> chooseCpuModule(std::span<const std::string_view> modules, CpuLevel machine,
                                std::string_view forced);
 
+/// Whether code for \p level leaves out what \p machine can do. A plan has code for AMX only where
+/// it has a use for tiles, so none is no loss.
+bool isLesserCode(CpuLevel level, CpuLevel machine);
+
 } // namespace llmrt
 
 #endif // LLMRT_DEVICE_CPU_CPULEVEL_H

@@ -21,7 +21,8 @@ Result<LoadedModule> loadModule(const Plan &plan) {
                                              "the code for " + std::string(names[*choice]));
   if (!code)
     return code.status().withContext(plan.name());
-  return LoadedModule{std::move(*code), level};
+  bool wanted = forced && *forced;
+  return LoadedModule{std::move(*code), level, !wanted && isLesserCode(level, machineCpuLevel())};
 }
 
 } // namespace llmrt

@@ -11,6 +11,7 @@ namespace llmrt {
 struct LoadedModule {
   CodeModule code;
   CpuLevel level;
+  bool isLesser; ///< the machine could run better code, which the plan lacks
 };
 
 /// Loads the best code module that this machine runs, or the one that LLMRT_CPU_LEVEL names.

@@ -45,6 +45,11 @@ public:
     return reinterpret_cast<const float *>(hostLogits_.data());
   }
 
+  void addSlowFallbacks(SlowFallbackCounts &counts) const override {
+    // PTX: code for an older GPU, as the driver translated it.
+    counts.of(SlowFallback::CodeLevel) += program_->architecture().starts_with("compute_");
+  }
+
   /// Bytes that a KV pool may have now.
   Result<uint64_t> kvRoom() const;
   const std::string &deviceName() const { return device_->name(); }

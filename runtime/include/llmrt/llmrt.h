@@ -182,6 +182,7 @@ typedef struct llmrt_metrics {
   int64_t finished_stop, finished_length, finished_cancelled, finished_error; /* answers */
   int64_t steps;
   double step_seconds;
+  int64_t slow_fallbacks; /* what could not go the fast way: /metrics of the server tells the kinds */
 } llmrt_metrics;
 LLMRT_API llmrt_status llmrt_engine_get_metrics(const llmrt_engine *engine, llmrt_metrics *metrics);
 

@@ -71,6 +71,14 @@ TEST(CpuLevel, ChoosesTheBestThatTheMachineHas) {
   EXPECT_EQ(*chooseCpuModule(both, CpuLevel::X86V4Amx, ""), 1u); // a plan without use for tiles
 }
 
+TEST(CpuLevel, CodeThatLeavesOutWhatTheMachineCanDo) {
+  EXPECT_FALSE(isLesserCode(CpuLevel::X86V3, CpuLevel::X86V3));
+  EXPECT_TRUE(isLesserCode(CpuLevel::X86V3, CpuLevel::X86V4));
+  EXPECT_TRUE(isLesserCode(CpuLevel::X86V3, CpuLevel::X86V4Amx));
+  EXPECT_FALSE(isLesserCode(CpuLevel::X86V4, CpuLevel::X86V4Amx)) << "no use for tiles";
+  EXPECT_FALSE(isLesserCode(CpuLevel::X86V4Amx, CpuLevel::X86V4Amx));
+}
+
 TEST(CpuLevel, ForcedLevelIsTakenOrRefused) {
   const std::string_view both[] = {"x86-64-v3", "x86-64-v4"};
   const std::string_view onlyV3[] = {"x86-64-v3"};

@@ -1,6 +1,7 @@
 // Real machine code in a real plan: the executor, the engine on it, two plans at once.
 #include "runtime/engine/CpuEngine.h"
 
+#include "runtime/device/cpu/CpuLevel.h"
 #include "test/unit/engine/ScriptedExecutor.h"
 #include "test/unit/engine/TinyPlan.h"
 
@@ -49,6 +50,16 @@ std::vector<int32_t> generate(Engine &engine, std::vector<int32_t> prompt, int64
   while (engine.busy())
     EXPECT_TRUE(engine.step());
   return listener.ids;
+}
+
+TEST(CpuEngine, CodeForLessThanTheMachineIsCounted) {
+  auto engine = engineOf(tinyPlan()); // its only code is for x86-64-v3
+  EXPECT_EQ(engine->metrics().slowFallbacks[size_t(SlowFallback::CodeLevel)],
+            isLesserCode(CpuLevel::X86V3, machineCpuLevel()) ? 1 : 0);
+  ::setenv("LLMRT_CPU_LEVEL", "x86-64-v3", 1);
+  auto forced = engineOf(tinyPlan());
+  ::unsetenv("LLMRT_CPU_LEVEL");
+  EXPECT_EQ(forced->metrics().slowFallbacks[size_t(SlowFallback::CodeLevel)], 0);
 }
 
 TEST(CpuEngine, ThreadsChunksAndBlocksDoNotChangeAnything) {
