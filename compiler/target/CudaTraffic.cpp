@@ -25,8 +25,8 @@ std::string llmc::cudaTrafficName(std::string_view kind,
     const int64_t e = constant(name);
     return std::string(e >= 0 && e < 5 ? names[e] : "?");
   };
-  if (kind == "gemm") {
-    std::string name = "gemm " + element("w_element");
+  if (kind == "gemm" || kind == "grouped_gemm") {
+    std::string name = std::string(kind) + " " + element("w_element");
     if (constant("w_group") != 0)
       name += " g" + std::to_string(constant("w_group")) + " " + element("w_scale");
     if (constant("w_has_min") != 0)

@@ -24,7 +24,7 @@ struct CudaTraffic {
 };
 std::span<const CudaTraffic> cudaTraffic();
 
-/// The row of a kernel of \p kind, a product or attention, whose integer constants \p constant
+/// The row of a kernel of \p kind, a product (of a mixture's experts, too) or attention, whose integer constants \p constant
 /// gives by name. \p isNarrow: the entry for few tokens, of attention for one. Empty for other
 /// kinds.
 std::string cudaTrafficName(std::string_view kind,

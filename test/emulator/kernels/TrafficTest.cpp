@@ -57,6 +57,7 @@ struct Product {
   WeightFormat format;
   int64_t group = 0; ///< of int8 activations; 0: f32
   bool isLarge = true;
+  bool grouped = false; ///< two experts, each row's named by its id
 };
 const Product products[] = {
     {"i4", n16k4(Element::I4, 32, Element::F16, false), 0, false},
@@ -70,6 +71,13 @@ const Product products[] = {
     {"f16", n16(Element::F16), 0, false},
     {"bf16", n16(Element::BF16)},
     {"f32", n16(Element::F32)},
+    {"experts_i4", n16k4(Element::I4, 32, Element::F16, false), 0, false, true},
+    {"experts_i8", n16k4(Element::I8, 32, Element::F16, false), 0, true, true},
+    {"experts_i4_int8_rows", n16k4(Element::I4, 32, Element::F16, false), 32, true, true},
+    {"experts_i8_int8_rows", n16k4(Element::I8, 32, Element::F16, false), 32, true, true},
+    {"experts_f16", n16(Element::F16), 0, true, true},
+    {"experts_bf16", n16(Element::BF16), 0, true, true},
+    {"experts_f32", n16(Element::F32), 0, true, true},
 };
 
 /// f16 caches of all sizes of heads that are common; other types of one with rows of a multiple of
@@ -106,17 +114,20 @@ std::string nameOf(const KernelSpec &spec, bool isNarrow) {
 }
 
 KernelSpec spec(const Product &c) {
-  return {std::string("traffic_") + c.name, "gemm",
-          std::vector<KernelConstant>{{"k", int64_t(1024)},
-                                      {"n", int64_t(64)},
-                                      {"x_int8", int64_t(c.group != 0)},
-                                      {"group", c.group},
-                                      {"task_tiles", int64_t(2)},
-                                      {"glu", int64_t(0)},
-                                      {"bias", int64_t(0)},
-                                      {"residual", int64_t(0)},
-                                      {"activation", int64_t(0)}} +
-              formatConstants(c.format)};
+  std::vector<KernelConstant> constants = {
+      {"k", int64_t(1024)}, {"n", int64_t(64)},         {"x_int8", int64_t(c.group != 0)},
+      {"group", c.group},   {"task_tiles", int64_t(2)}, {"glu", int64_t(0)},
+      {"bias", int64_t(0)}};
+  if (c.grouped)
+    constants =
+        constants + std::vector<KernelConstant>{{"groups", int64_t(2)}, {"slots", int64_t(1)},
+                                                {"chosen", int64_t(1)}, {"alpha", 0.0},
+                                                {"limit", 0.0},         {"x_stride", int64_t(0)}};
+  else
+    constants = constants +
+                std::vector<KernelConstant>{{"residual", int64_t(0)}, {"activation", int64_t(0)}};
+  return {std::string("traffic_") + c.name, c.grouped ? "grouped_gemm" : "gemm",
+          constants + formatConstants(c.format)};
 }
 
 class ProductTraffic : public testing::TestWithParam<Product> {};
@@ -127,8 +138,10 @@ TEST_P(ProductTraffic, IsThatOfTheTable) {
   std::mt19937 rng(5);
   const Weight w = makeWeight(rng, c.format, n, k);
   EmulatedKernels kernels({spec(c)}, {"test", "test", 256, 16, 1024, {}});
-  const DeviceArray weights(
-      std::vector<uint8_t>(w.packed.data(), w.packed.data() + w.packed.bytes()));
+  std::vector<uint8_t> packed(w.packed.data(), w.packed.data() + w.packed.bytes());
+  if (c.grouped)
+    packed.insert(packed.end(), w.packed.data(), w.packed.data() + w.packed.bytes());
+  const DeviceArray weights(packed);
   for (int64_t m : {8, 128}) {
     const std::vector<float> x = randomFloats(rng, size_t(m * k));
     DeviceArray input(x);
@@ -141,8 +154,16 @@ TEST_P(ProductTraffic, IsThatOfTheTable) {
     step.T = m;
     StepSizes bucket;
     bucket.T = m;
+    std::vector<int32_t> ids; // two rows of the one, two of the other
+    for (int64_t i = 0; i < m; ++i)
+      ids.push_back(int32_t(i / 2 % 2));
+    const DeviceArray idMemory(ids);
+    std::vector<void *> bindings = {input.data(), weights.data()};
+    if (c.grouped)
+      bindings.push_back(idMemory.data());
+    bindings.push_back(y.data());
     const Counted counted;
-    kernels.run(spec(c).symbol, step, bucket, {input.data(), weights.data(), y.data()});
+    kernels.run(spec(c).symbol, step, bucket, bindings);
     counted.expectRow(nameOf(spec(c), m == 8), "weights.cuh");
   }
 }
