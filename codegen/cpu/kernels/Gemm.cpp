@@ -14,6 +14,12 @@ using namespace llmc::kernel;
 
 namespace {
 
+/// Tokens of a chunk, whose activations stay in the second-level cache.
+constexpr int64_t kChunk = 64;
+/// From how many tokens on int4 weights are decoded once for all of them, and how much of K at a
+/// time: 16 KB for two tiles, that stay in the first-level cache.
+constexpr int64_t kDecodeFrom = 16, kDecodedDepth = 512;
+
 struct Gemm {
   Format format;
   int64_t k, n, xInt8, group, activation, glu, tileBytes, xStride, yStride;
@@ -90,11 +96,75 @@ struct Gemm {
   }
 #endif
 
+  KERNEL_LAMBDA bool usesTiles() const {
+#if defined(LLMC_KERNEL_TILES)
+    return xInt8 && tilesTake(group);
+#else
+    return false;
+#endif
+  }
+  KERNEL_LAMBDA bool decodes(int64_t tokens) const {
+    return xInt8 && format.element == kI4 && format.group <= kDecodedDepth &&
+           tokens >= kDecodeFrom && !usesTiles();
+  }
+
+  /// Tiles [tile, tile + Tiles) of int4 weights times at most kChunk tokens [begin, end): what the
+  /// tokens have in common is decoded once.
+  template <int Tiles>
+  KERNEL_LAMBDA void decodedTokens(int64_t tile, int64_t begin, int64_t end) const {
+    constexpr int block = kTokenBlock / Tiles;
+    alignas(64) F32x16 acc[Tiles][kChunk];
+    alignas(64) uint8_t decoded[Tiles][16 * kDecodedDepth];
+    const uint8_t *at = w + tile * tileBytes;
+    unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+      for (int64_t m = 0; m < end - begin; ++m)
+        acc[t][m] = splat(0.0f);
+    });
+    // K in pieces of whole groups of the weights, alike in size.
+    const int64_t most = kDecodedDepth / format.group;
+    const int64_t weightGroups = (k + format.group - 1) / format.group;
+    const int64_t pieces = (weightGroups + most - 1) / most;
+    const int64_t step = (weightGroups + pieces - 1) / pieces,
+                  perWeightGroup = format.group / group;
+    for (int64_t first = 0; first < weightGroups; first += step) {
+      const int64_t last = smaller(first + step, weightGroups);
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+        for (int64_t g = first; g < last; ++g)
+          decodeNibbles(at + t * tileBytes + g * format.groupBytes(), format.group,
+                        decoded[t] + (g - first) * 16 * format.group);
+      });
+      // The last group of the weights may have more than the activations do.
+      const int64_t to = smaller(last * perWeightGroup, roundUp(k, group) / group);
+      auto add = [&]<int Tokens>(int64_t m) KERNEL_LAMBDA {
+        F32x16 part[Tiles][Tokens];
+        unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+          unroll<Tokens>([&](auto j) KERNEL_LAMBDA { part[t][j] = acc[t][m + j]; });
+        });
+        decodedGroups<Tiles, Tokens>(format, at, tileBytes, x + (begin + m) * xStride, xStride, k,
+                                     group, first * perWeightGroup, to, decoded[0],
+                                     sizeof decoded[0], part);
+        unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+          unroll<Tokens>([&](auto j) KERNEL_LAMBDA { acc[t][m + j] = part[t][j]; });
+        });
+      };
+      int64_t m = 0;
+      for (; m + block <= end - begin; m += block)
+        add.template operator()<block>(m);
+      for (; m < end - begin; ++m)
+        add.template operator()<1>(m);
+    }
+    for (int64_t m = begin; m < end; ++m) {
+      F32x16 v[Tiles];
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[t] = acc[t][m - begin]; });
+      finishToken<Tiles>(tile, m, v);
+    }
+  }
+
   /// Tiles [tile, tile + Tiles) times tokens [begin, end).
   template <int Tiles> KERNEL_LAMBDA void tokens(int64_t tile, int64_t begin, int64_t end) const {
     int64_t m = begin;
 #if defined(LLMC_KERNEL_TILES)
-    if (xInt8 && tilesTake(group) && m + kTileTokens <= end) {
+    if (usesTiles() && m + kTileTokens <= end) {
       TileShapes shapes(tileDepth(group));
       for (; m + 4 * kTileTokens <= end; m += 4 * kTileTokens)
         tileTokens<Tiles, 4>(tile, m);
@@ -102,11 +172,13 @@ struct Gemm {
         tileTokens<Tiles, 1>(tile, m);
     }
 #endif
-    for (; m + kTokenBlock <= end; m += kTokenBlock)
-      block<Tiles, kTokenBlock>(tile, m);
+    if (decodes(end - m))
+      return decodedTokens<Tiles>(tile, m, end);
     if constexpr (kTokenBlock > 4)
-      for (; m + 4 <= end; m += 4)
-        block<Tiles, 4>(tile, m);
+      for (; m + kTokenBlock <= end; m += kTokenBlock)
+        block<Tiles, kTokenBlock>(tile, m);
+    for (; m + 4 <= end; m += 4)
+      block<Tiles, 4>(tile, m);
     for (; m < end; ++m)
       block<Tiles, 1>(tile, m);
   }
@@ -133,13 +205,14 @@ LLMC_KERNEL(gemm, int64_t k, int64_t n, int64_t wElement, int64_t wPacking, int6
   const int64_t tiles = glu ? 2 * ((n / 2 + 15) / 16) : (n + 15) / 16;
   const int64_t begin = taskBegin * taskTiles, end = smaller(taskEnd * taskTiles, tiles);
 
-  const int64_t chunk = 64;
-  for (int64_t first = 0; first < m; first += chunk) {
-    const int64_t last = smaller(first + chunk, m);
-    // Tiles alternate gate, up with glu: a pair is one step.
-    for (int64_t tile = begin; tile < end; tile += glu ? 2 : 1)
+  for (int64_t first = 0; first < m; first += kChunk) {
+    const int64_t last = smaller(first + kChunk, m);
+    // Tiles alternate gate, up with glu: a pair is one step. So is one of decoded weights.
+    for (int64_t tile = begin; tile < end; ++tile)
       if (glu)
-        g.tokens<2>(tile, first, last);
+        g.tokens<2>(tile++, first, last);
+      else if (g.decodes(last - first) && tile + 1 < end)
+        g.decodedTokens<2>(tile++, first, last);
       else
         g.tokens<1>(tile, first, last);
   }

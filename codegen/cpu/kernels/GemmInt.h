@@ -36,15 +36,24 @@ KERNEL_INLINE void addNibbles(const uint8_t *w, const int8_t *x, int64_t stride,
   });
 }
 
+/// \p k values along K (a multiple of 8) of 16 rows of i4 as bytes: 16 \p k of them.
+KERNEL_INLINE void decodeNibbles(const uint8_t *w, int64_t k, uint8_t *decoded) {
+  for (int64_t i = 0; i < k; i += 8) {
+    const U32x16 v = loadAs<U32x16>(w + i * 8);
+    storeAs(decoded + i * 16, v & 0x0f0f0f0fu);
+    storeAs(decoded + i * 16 + 64, v >> 4 & 0x0f0f0f0fu);
+  }
+}
+
 /// The exact dot products of one group of activations with 16 rows of i4: \p k values, a multiple
-/// of 8, from \p w and \p x on.
-template <int Tokens>
+/// of 8, from \p w and \p x on. The first 32 begin with \p start(m).
+template <int Tokens, typename Start>
 KERNEL_INLINE void nibbleGroup(const uint8_t *w, const int8_t *x, int64_t stride, int64_t k,
-                               I32x16 (&sum)[Tokens]) {
+                               Start start, I32x16 (&sum)[Tokens]) {
   unroll<Tokens>([&](auto m) KERNEL_LAMBDA { sum[m] = splatInt(0); });
   for (int64_t i = 0; i < k; i += 32) {
     NibbleSum part[Tokens];
-    unroll<Tokens>([&](auto m) KERNEL_LAMBDA { part[m] = noNibbles(); });
+    unroll<Tokens>([&](auto m) KERNEL_LAMBDA { part[m] = i == 0 ? start(m) : noNibbles(); });
     const int64_t end = smaller(i + 32, k);
     if constexpr (Tokens == 1) {
 #pragma clang loop unroll(full)
@@ -84,6 +93,17 @@ KERNEL_INLINE F32x16 addGroup(const Format &f, const uint8_t *w, F32x16 scale, I
   return acc;
 }
 
+/// Whether a NibbleSum of a group can begin with what turns q into q - 8 (lessEightTimes).
+KERNEL_INLINE bool foldsExcess(const Format &f, int64_t xGroup) {
+  return f.element == kI4 && !f.hasMin && xGroup <= 32;
+}
+/// What a group's dot product has too much, for \p sum, that of its activations.
+KERNEL_INLINE int32_t excessOf(const Format &f, int64_t xGroup, int32_t sum) {
+  if (f.element != kI4)
+    return byteExcess(sum);
+  return f.hasMin || foldsExcess(f, xGroup) ? 0 : 8 * sum;
+}
+
 /// acc[m] = row m of the int8 activations at \p x (rows \p stride bytes apart, groups of \p xGroup)
 /// times the 16 rows of the tile at \p w.
 template <int Tokens>
@@ -104,8 +124,12 @@ KERNEL_INLINE void intBlock(const Format &f, const uint8_t *w, const uint8_t *x,
       if constexpr (Tokens == 1) // one pass over the weights: bound by memory
         prefetchGroup(at, (f.element == kI4 ? 8 : 16) * xGroup);
       I32x16 dot[Tokens];
+      auto sumOf = [&](auto m) KERNEL_LAMBDA { return loadAs<int32_t>(sums + m * stride + 4 * g); };
+      auto start = [&](auto m) KERNEL_LAMBDA {
+        return foldsExcess(f, xGroup) ? lessEightTimes(sumOf(m)) : noNibbles();
+      };
       if (f.element == kI4)
-        nibbleGroup(at, values + g * xGroup, stride, xGroup, dot);
+        nibbleGroup(at, values + g * xGroup, stride, xGroup, start, dot);
       else
         byteGroup(at, values + g * xGroup, stride, xGroup, dot);
       // Loads of scales and sums stay behind the products, where they are broadcast as they come:
@@ -113,11 +137,64 @@ KERNEL_INLINE void intBlock(const Format &f, const uint8_t *w, const uint8_t *x,
       asm volatile("" ::: "memory");
       unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
         const float sa = loadAs<float>(scales + m * stride + 4 * g);
-        const int32_t sum = loadAs<int32_t>(sums + m * stride + 4 * g);
-        int32_t excess = f.element == kI4 ? (f.hasMin ? 0 : 8 * sum) : byteExcess(sum);
-        acc[m] = addGroup(f, w, scale, dot[m] - excess, sa, sum, acc[m]);
+        const int32_t sum = sumOf(m);
+        acc[m] = addGroup(f, w, scale, dot[m] - excessOf(f, xGroup, sum), sa, sum, acc[m]);
       });
     }
+  }
+}
+
+/// acc[t][m] += row m of the activations times the 16 rows of the i4 tile at \p w + t *
+/// \p tileBytes, groups [first, last) of the activations along K, which begin where a group of the
+/// weights does. \p decoded has their values (decodeNibbles), tiles \p decodedBytes apart. An
+/// activation is loaded once for all tiles.
+template <int Tiles, int Tokens>
+KERNEL_INLINE void decodedGroups(const Format &f, const uint8_t *w, int64_t tileBytes,
+                                 const uint8_t *x, int64_t stride, int64_t k, int64_t xGroup,
+                                 int64_t first, int64_t last, const uint8_t *decoded,
+                                 int64_t decodedBytes, F32x16 (&acc)[Tiles][Tokens]) {
+  const int64_t padded = roundUp(k, xGroup), groups = padded / xGroup;
+  const uint8_t *scales = x + padded, *sums = scales + 4 * groups;
+  const int8_t *values = reinterpret_cast<const int8_t *>(x);
+  const int64_t perWeightGroup = f.group / xGroup;
+  for (int64_t g = first; g < last; ++g, decoded += 16 * xGroup) {
+    I32x16 dot[Tiles][Tokens];
+    auto sumOf = [&](auto m) KERNEL_LAMBDA { return loadAs<int32_t>(sums + m * stride + 4 * g); };
+    for (int64_t i = 0; i < xGroup; i += 32) {
+      NibbleSum part[Tiles][Tokens];
+      unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
+        const NibbleSum start = foldsExcess(f, xGroup) ? lessEightTimes(sumOf(m)) : noNibbles();
+        unroll<Tiles>([&](auto t) KERNEL_LAMBDA { part[t][m] = start; });
+      });
+#pragma clang loop unroll(disable)
+      for (int64_t j = i; j < smaller(i + 32, xGroup); j += 8)
+        unroll<2>([&](auto half) KERNEL_LAMBDA {
+          U32x16 unit[Tiles];
+          unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+            unit[t] = loadAs<U32x16>(decoded + t * decodedBytes + j * 16 + half * 64);
+          });
+          unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
+            const int32_t quad = loadQuad(values + m * stride + g * xGroup + j + half * 4);
+            unroll<Tiles>([&](auto t) KERNEL_LAMBDA { addUnit(part[t][m], unit[t], quad); });
+          });
+        });
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+        unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
+          dot[t][m] = i == 0 ? total(part[t][m]) : dot[t][m] + total(part[t][m]);
+        });
+      });
+    }
+    asm volatile("" ::: "memory"); // as in intBlock
+    unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
+      const uint8_t *at = w + t * tileBytes + g / perWeightGroup * f.groupBytes();
+      const F32x16 scale = loadElements(at + f.valueBytes(), f.scale);
+      unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
+        const float sa = loadAs<float>(scales + m * stride + 4 * g);
+        const int32_t sum = sumOf(m);
+        acc[t][m] =
+            addGroup(f, at, scale, dot[t][m] - excessOf(f, xGroup, sum), sa, sum, acc[t][m]);
+      });
+    });
   }
 }
 

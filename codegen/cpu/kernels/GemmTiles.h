@@ -49,11 +49,7 @@ KERNEL_INLINE const uint8_t *tileOfWeights(const Format &f, const uint8_t *w, in
                                            uint8_t *decoded) {
   if (f.element != kI4)
     return w;
-  for (int64_t i = 0; i < depth / 8; ++i) {
-    const U32x16 v = loadAs<U32x16>(w + i * 64);
-    storeAs(decoded + i * 128, v & 0x0f0f0f0fu);
-    storeAs(decoded + i * 128 + 64, v >> 4 & 0x0f0f0f0fu);
-  }
+  decodeNibbles(w, depth, decoded);
   return decoded;
 }
 

@@ -37,8 +37,17 @@ struct NibbleSum {
   I32x16 sum;
 };
 KERNEL_INLINE NibbleSum noNibbles() { return {splatInt(0)}; }
+/// Eight times a sum of activations less than none: nibbles then count as q - 8. At most 32
+/// activations of [-127, 127] are summed up, and the NibbleSum is of the same.
+KERNEL_INLINE NibbleSum lessEightTimes(int32_t sum) { return {splatInt(-8 * sum)}; }
 KERNEL_INLINE void addUnit(NibbleSum &s, U32x16 w, int32_t a) { s.sum = dpbusd(s.sum, w, a); }
 KERNEL_INLINE I32x16 total(const NibbleSum &s) { return s.sum; }
+/// Has \p s computed before whatever is loaded next.
+KERNEL_INLINE void settle([[maybe_unused]] NibbleSum &s) {
+#if !defined(LLMC_KERNEL_EMULATE_VNNI)
+  asm volatile("" : "+v"(s.sum)::"memory");
+#endif
+}
 
 /// A unit of signed bytes, ready to be multiplied: here w + 128, which is unsigned.
 struct ByteUnit {
@@ -66,6 +75,12 @@ struct NibbleSum {
   __m256i lo, hi;
 };
 KERNEL_INLINE NibbleSum noNibbles() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+// In the lower of a lane's two halves. Every x adds (q - 8) x to that half, or -8 x where q x goes
+// to the other, or -8 x while q x is still to come: never beyond 32 * 8 * 127 = 32512.
+KERNEL_INLINE NibbleSum lessEightTimes(int32_t sum) {
+  __m256i start = _mm256_mullo_epi16(_mm256_set1_epi32(sum), _mm256_set1_epi32(0xfff8));
+  return {start, start};
+}
 KERNEL_INLINE void addUnit(NibbleSum &s, U32x16 w, int32_t a) {
   __m256i x = _mm256_set1_epi32(a);
   s.lo = _mm256_add_epi16(s.lo, _mm256_maddubs_epi16(lowHalf(w), x));
@@ -75,6 +90,8 @@ KERNEL_INLINE I32x16 total(const NibbleSum &s) {
   __m256i one = _mm256_set1_epi16(1);
   return join(_mm256_madd_epi16(s.lo, one), _mm256_madd_epi16(s.hi, one));
 }
+
+KERNEL_INLINE void settle(NibbleSum &s) { asm volatile("" : "+x"(s.lo), "+x"(s.hi)::"memory"); }
 
 /// A unit of signed bytes, ready to be multiplied: |w| as unsigned bytes; the sign goes to the
 /// activation. 2 * 128 * 127 = 32512 fits 16 bits, so the saturation of vpmaddubsw never acts.

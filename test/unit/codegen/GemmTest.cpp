@@ -58,7 +58,7 @@ TEST_P(Gemm, MatchesReferenceBitwise) {
   for (CpuLevel level : runnableLevels())
     for (int64_t taskTiles : {1, 4}) {
       CompiledKernel kernel("gemm", gemmConstants(w, c.group, c.group, taskTiles), level);
-      for (int64_t m : {1, 2, 3, 4, 7, 70}) {
+      for (int64_t m : {1, 2, 3, 4, 7, 19, 70}) {
         std::vector<float> part(x.begin(), x.begin() + m * c.k);
         Buffer input = Buffer::of(part);
         if (c.group)
@@ -85,6 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
                              32},
                     GemmCase{n16k4(Element::I4, 128, Element::F16, false), 33, 192, 128},
                     GemmCase{n16k4(Element::I4, 1000, Element::F16, false), 16, 1000, 8},
+                    GemmCase{n16k4(Element::I4, 32, Element::F16, false), 37, 1100, 32},
+                    GemmCase{n16k4(Element::I4, 128, Element::F16, false), 33, 1350, 32},
                     GemmCase{n16k4(Element::I8, 32, Element::F16, false), 37, 75, 32},
                     GemmCase{n16k4(Element::I8, 16, Element::F32, true, Element::F16), 37, 75, 16},
                     GemmCase{n16k4(Element::I8, 256, Element::F32, false), 37, 300, 64},
@@ -111,6 +113,44 @@ TEST(GemmInt8, MostNegativeWeightsAreExact) {
     CompiledKernel kernel("gemm", gemmConstants(w, true, 32, 1), level);
     for (float y : runGemm(kernel, w, input, 1, 1))
       EXPECT_EQ(y, -128.0f * 127 * 64);
+  }
+}
+
+/// Nibbles of 0 and 15, activations of 127 and -127, in every order that fills one half of a lane
+/// first: the 16 bits that sums are made in hold them.
+TEST(GemmInt4, ExtremeSumsAreExact) {
+  const int64_t k = 32, m = 20;
+  auto pattern = [](int64_t which, int64_t i) -> bool { // of 8, along K
+    const bool low = i % 4 < 2, early = i < 16;
+    return (which & 1) ^ (which & 2 ? low : which & 4 ? early : true);
+  };
+  std::vector<uint8_t> q(16 * k);
+  std::vector<float> scales(16, 1.0f), x(m * k);
+  for (int64_t i = 0; i < k; ++i) {
+    for (int64_t r = 0; r < 16; ++r)
+      q[r * k + i] = pattern(r % 8, i) ? 15 : 0;
+    for (int64_t t = 0; t < m; ++t)
+      x[t * k + i] = pattern(t % 8, i) ? 127.0f : -127.0f;
+  }
+  WeightFormat f = n16k4(Element::I4, 32, Element::F32, false);
+  Weight w{f, 16, k, Buffer(*packedBytes(f, 16, k)), {}, {}};
+  std::vector<QuantizedRow> rows;
+  for (int r = 0; r < 16; ++r)
+    rows.push_back({&q[r * k], &scales[r], nullptr});
+  packTile(f, k, std::span<const QuantizedRow>(rows), w.packed.data());
+  Buffer input = quantizedBuffer(reference::quantizeRows(m, k, 32, x.data()));
+  for (CpuLevel level : runnableLevels()) {
+    CompiledKernel kernel("gemm", gemmConstants(w, true, 32, 1), level);
+    for (int64_t count : {int64_t(5), m}) { // fewer and more than are decoded for
+      std::vector<float> y = runGemm(kernel, w, input, count, 1);
+      for (int64_t t = 0; t < count; ++t)
+        for (int64_t r = 0; r < 16; ++r) {
+          float want = 0;
+          for (int64_t i = 0; i < k; ++i)
+            want += float(q[r * k + i] - 8) * x[t * k + i];
+          EXPECT_EQ(y[t * 16 + r], want) << cpuLevelName(level).str() << " " << t << " " << r;
+        }
+    }
   }
 }
 
