@@ -48,9 +48,12 @@ def overload(plan, connections, requests):
     server = servers.parrot(plan, queue=64, sequences=16)
     asyncio.run(load(server.port, 16, 64))  # warm
     before = server.rss()
+    begin = time.time()
     results = asyncio.run(load(server.port, connections, requests))
-    assert len(results) == requests
     answered = [r for r in results if r[0] == 200]
+    print(f"\n{requests} requests over {connections} connections in {time.time() - begin:.1f} s: {len(answered)} x 200, "
+          f"{sum(r[0] == 429 for r in results)} x 429; resident {before >> 20} MiB before, {server.rss() >> 20} MiB after")
+    assert len(results) == requests
     assert all(right for _, right, _ in results), "an answer is wrong"
     assert {r[0] for r in results} <= {200, 429}
     assert all(later for status, _, later in results if status == 429)
