@@ -32,7 +32,13 @@ def test_inspect(tiny, tiny_plan):
     with open(tiny / "llama/model.safetensors", "rb") as f:
         header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
     assert facts["model"]["parameters"] == sum(math.prod(t["shape"]) for t in header.values() if "shape" in t)
-    assert "llama" in llmc("inspect", tiny_plan).stdout
+    scratch = max(kernel["scratch_bytes"] for kernel in facts["kernels"])
+    assert scratch <= facts["arena"]["scratch_bytes_per_thread"] < scratch + 4096
+    partials = [json.loads(llmc("inspect", tiny_plan, "--json", "-t", threads).stdout)["arena"]["partials_bytes_at_limits"]
+                for threads in (1, 2)]
+    assert partials[0] == 0 < partials[1], "one thread has nobody to share with"
+    text = llmc("inspect", tiny_plan, "-t", 2).stdout
+    assert "llama" in text and f"= {facts['arena']['scratch_bytes_per_thread']} a thread" in text
 
 
 def test_verify(tiny_plan):

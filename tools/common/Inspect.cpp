@@ -83,8 +83,8 @@ int inspectMain(const std::string &path, const InspectOptions &options, std::ost
   }
   Inspection i;
   i.plan = plan->get();
-  i.summary = summarize((*plan)->head());
   i.limits = machineLimits(**plan, options);
+  i.summary = summarize((*plan)->head(), i.limits.threads);
   i.context = std::clamp<int64_t>(options.context, 0, (*plan)->head().model()->max_context() - 1);
   i.prompt = std::clamp<int64_t>(options.prompt, 1, (*plan)->head().model()->max_context());
   i.decode = predictDecode((*plan)->head(), i.limits, i.context);

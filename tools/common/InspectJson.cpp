@@ -106,6 +106,8 @@ static void writeMemory(JsonWriter &j, const Inspection &i) {
     writeAffine(j, s.arena);
     j.key("bytes_at_limits").value(s.arenaAtLimits);
     j.key("logits_bytes_at_limits").value(s.logitsAtLimits);
+    j.key("scratch_bytes_per_thread").value(s.scratchAThread);
+    j.key("partials_bytes_at_limits").value(s.partialsAtLimits);
   });
 }
 

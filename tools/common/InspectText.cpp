@@ -84,6 +84,9 @@ static void printMemory(const Inspection &i, std::ostream &out) {
                   " slots, at the limits"});
   memory.add({"logits", n(s.logitsAtLimits),
               "= " + formatAffine(*p.outputs()->Get(0)->size()) + ", at the limits"});
+  memory.add({"scratch", n(s.scratchAThread * i.limits.threads),
+              "= " + n(s.scratchAThread) + " a thread"});
+  memory.add({"partials", n(s.partialsAtLimits), "of attention that threads share"});
   memory.print(out);
   out << "  limits: T " << l.max_tokens() << " tokens, S " << l.max_sequences() << " sequences, R "
       << l.max_rows() << " rows with logits, Q " << stepLimits(l).Q << " tiles of "

@@ -1,5 +1,7 @@
 #include "tools/common/PlanSummary.h"
 
+#include "runtime/device/cpu/AttentionItems.h"
+#include "runtime/device/cpu/CpuExecutor.h"
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/WeightFormat.h"
 
@@ -51,7 +53,7 @@ static void addKernels(const fbs::Plan &plan, PlanSummary &s) {
     }
 }
 
-PlanSummary summarize(const fbs::Plan &plan) {
+PlanSummary summarize(const fbs::Plan &plan, unsigned threads) {
   PlanSummary s;
   addWeights(plan, s);
   addKernels(plan, s);
@@ -65,6 +67,8 @@ PlanSummary summarize(const fbs::Plan &plan) {
   }
   s.arena = fbs::Affine(sum[0], sum[1], sum[2], sum[3], sum[4]);
   StepDims limits = stepLimits(*plan.limits());
+  s.scratchAThread = scratchBytesAThread(plan);
+  s.partialsAtLimits = AttentionItems(plan, limits.Q, threads).bytes();
   s.arenaAtLimits = ArenaLayout::compute(plan, limits).total();
   s.logitsAtLimits = static_cast<uint64_t>(evaluate(*plan.outputs()->Get(0)->size(), limits));
   std::vector<std::string> seen;

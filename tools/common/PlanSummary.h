@@ -36,10 +36,12 @@ struct PlanSummary {
   llmrt::fbs::Affine arena;       ///< sum of the slots before each is rounded up to 64 bytes
   uint64_t arenaAtLimits = 0;     ///< bytes to allocate for any step
   uint64_t logitsAtLimits = 0;
-  std::string kvTypes; ///< "f16", or "f16, f32" where layers differ
+  uint64_t scratchAThread = 0;   ///< on a CPU, as the next
+  uint64_t partialsAtLimits = 0; ///< of attention that threads share; none for one thread
+  std::string kvTypes;           ///< "f16", or "f16, f32" where layers differ
 };
 
-PlanSummary summarize(const llmrt::fbs::Plan &plan);
+PlanSummary summarize(const llmrt::fbs::Plan &plan, unsigned threads);
 
 /// "constant + 4608 T + ...", without the terms that are 0.
 std::string formatAffine(const llmrt::fbs::Affine &a);

@@ -44,6 +44,14 @@ ModelShape modelShape(const fbs::Plan &plan) {
   return shape;
 }
 
+uint64_t scratchBytesAThread(const fbs::Plan &plan) {
+  uint64_t most = 0;
+  for (const fbs::Kernel *kernel : *plan.kernels())
+    most = std::max(most, kernel->scratch_bytes());
+  constexpr uint64_t unbounded = UINT64_MAX - scratchAlignment; // what no rounding overflows
+  return alignUp(std::min(most, unbounded), scratchAlignment);
+}
+
 Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(std::shared_ptr<const Plan> plan,
                                                          const CpuExecutorOptions &options) {
   if (plan->head().main())
@@ -75,13 +83,10 @@ Status CpuExecutor::prepare(const CpuExecutorOptions &options) {
   for (const fbs::Output *output : *head.outputs())
     end += alignUp(uint64_t(evaluate(*output->size(), largest_)), kPlanAlignment);
   scratchOffset_ = alignUp(end, scratchAlignment);
-  scratchBytes_ = 0;
-  for (const fbs::Kernel *kernel : *head.kernels())
-    scratchBytes_ = std::max(scratchBytes_, kernel->scratch_bytes());
+  scratchBytes_ = scratchBytesAThread(head);
   if (scratchBytes_ > (uint64_t(1) << 40) / threads)
     return unsupported(plan_->name() + ": a kernel asks for " + std::to_string(scratchBytes_) +
                        " bytes of scratch a thread");
-  scratchBytes_ = alignUp(scratchBytes_, scratchAlignment);
   const uint64_t partials = scratchOffset_ + scratchBytes_ * threads;
   LLMRT_ASSIGN_OR_RETURN(
       arena_, Memory::allocate(partials + items_->bytes(), "the arena of the largest step"));

@@ -119,6 +119,9 @@ private:
 /// The shape of \p plan.
 ModelShape modelShape(const fbs::Plan &plan);
 
+/// Bytes that each thread works in beside the arena's slots, whole pages. Nothing is allocated.
+uint64_t scratchBytesAThread(const fbs::Plan &plan);
+
 } // namespace llmrt
 
 #endif // LLMRT_DEVICE_CPU_CPUEXECUTOR_H
