@@ -75,6 +75,7 @@ const std::vector<Step> &steps() {
        [](const CompileOptions &options) {
          QuantizeWeightsPassOptions o;
          o.scheme = options.quantization;
+         o.head = options.head;
          return createQuantizeWeightsPass(o);
        }},
       {Phase::Quantize, "llmc-quantize-activations", 0,

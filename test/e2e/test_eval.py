@@ -50,11 +50,13 @@ def test_the_numbers_are_those_of_the_logits(f32_plan, tiny_plan, tmp_path):
 
 def test_fewer_bits_cost_more(tiny, f32_plan, tiny_plan, tmp_path):
     int4 = compile_model(tiny / "llama", tmp_path / "int4.plan", "--int4")
+    head4 = compile_model(tiny / "llama", tmp_path / "head4.plan", "--int4", "--head", "int4")
     text = ("--text", TEXT, "--max-tokens", "300", "--context", "100", "--reference", f32_plan)
-    same, int8, int4 = (evaluate(plan, *text) for plan in (f32_plan, tiny_plan, int4))
+    assert head4.stat().st_size < int4.stat().st_size
+    same, int8, int4, head4 = (evaluate(plan, *text) for plan in (f32_plan, tiny_plan, int4, head4))
     assert same["kl"]["max"] == 0 and same["same_top"] == 1
     assert same["perplexity"] == same["reference_perplexity"] == int8["reference_perplexity"]
-    assert 0 < int8["kl"]["mean"] < int4["kl"]["mean"]
+    assert 0 < int8["kl"]["mean"] < int4["kl"]["mean"] < head4["kl"]["mean"]
     assert int8["windows"] == 3 and int8["scored"] == 297
 
 

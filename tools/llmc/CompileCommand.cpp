@@ -14,7 +14,7 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
   command
       .add_flag_callback(
           "--int4", [&] { options.quantization = "int4"; },
-          "weights in 4 bits, groups of 32 with a scale; embedding and head int8")
+          "weights in 4 bits, groups of 32 with a scale; embedding and head int8 (--head)")
       ->group(group);
   command
       .add_flag_callback(
@@ -23,6 +23,12 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
       ->group(group);
   command.add_option("--quantization", options.quantization, "the same by name")
       ->check(CLI::IsMember({"none", "int8", "int4"}))
+      ->group(group);
+  command
+      .add_option("--head", options.head,
+                  "embedding and head under --int4: int8 (the default), or int4, which makes small "
+                  "models faster and costs quality")
+      ->check(CLI::IsMember({"int8", "int4"}))
       ->group(group);
   // `run` has the flag already: a plan that was compiled otherwise is refused.
   if (!command.get_option_no_throw("--activations"))

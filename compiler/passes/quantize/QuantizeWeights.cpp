@@ -28,8 +28,13 @@ struct QuantizeWeightsPass : llmc::impl::QuantizeWeightsPassBase<QuantizeWeights
           << "group must be a multiple of 32 from 32 to 256, got " << static_cast<int64_t>(group);
       return signalPassFailure();
     }
-    // A table or a head is a matrix whose rows are the vocabulary: it is int8 in every scheme,
-    // since an error there goes straight into the logits.
+    if (head != "int8" && (head != "int4" || scheme != "int4")) {
+      emitError(getOperation().getLoc()) << "heads in '" << head << "' under '" << scheme
+                                         << "' are not known; known: int8, and int4 under int4";
+      return signalPassFailure();
+    }
+    // A table or a head is a matrix whose rows are the vocabulary: it is int8 in every scheme that
+    // isn't told otherwise, since an error there goes straight into the logits.
     DenseSet<Value> vocabulary;
     getOperation().walk([&](EmbeddingOp op) { vocabulary.insert(op.getTable()); });
     getOperation().walk([&](func::FuncOp function) {
@@ -87,7 +92,7 @@ struct QuantizeWeightsPass : llmc::impl::QuantizeWeightsPassBase<QuantizeWeights
     FormatAttr format = source(weight);
     if (format.isInteger() || scheme == "none")
       return format;
-    bool eight = scheme == "int8" || isVocabulary;
+    bool eight = scheme == "int8" || (isVocabulary && head == "int8");
     return FormatAttr::get(&getContext(), eight ? Element::I8 : Element::I4, group, Element::F16,
                            /*hasMin=*/false);
   }

@@ -1,5 +1,6 @@
 // RUN: llmc-opt %s -llmc-quantize-weights | FileCheck %s --check-prefixes=CHECK,NONE
 // RUN: llmc-opt %s -llmc-quantize-weights=scheme=int4 | FileCheck %s --check-prefixes=CHECK,INT4
+// RUN: llmc-opt %s -llmc-quantize-weights="scheme=int4 head=int4" | FileCheck %s --check-prefixes=CHECK,HEAD4
 // RUN: llmc-opt %s -llmc-quantize-weights="scheme=int8 group=64" | FileCheck %s --check-prefixes=CHECK,INT8
 
 // A tied table gets one format for both uses.
@@ -10,6 +11,9 @@
 // INT4: llm.embedding {{.*}}#llm.format<i8, group = 32, scale = f16>
 // INT4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>
 // INT4: llm.linear {{.*}}#llm.format<i8, group = 32, scale = f16>
+// HEAD4: llm.embedding {{.*}}#llm.format<i4, group = 32, scale = f16>
+// HEAD4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>
+// HEAD4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>
 // INT8: llm.embedding {{.*}}#llm.format<i8, group = 64, scale = f16>
 // INT8: llm.linear {{.*}}#llm.format<i8, group = 64, scale = f16>
 // INT8: llm.linear {{.*}}#llm.format<i8, group = 64, scale = f16>
