@@ -4,6 +4,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Transforms/IPO/AlwaysInliner.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
 
 #include <mutex>
 
@@ -53,6 +55,12 @@ void llmc::optimise(llvm::Module &module, llvm::TargetMachine &machine, int optL
   tuning.SLPVectorization = false;
   tuning.LoopVectorization = tuning.LoopUnrolling = loopsAre == Loops::Scalar;
   llvm::PassBuilder builder(&machine, tuning);
+  // A microkernel is for every format: inlined first, only what its constants leave is optimised.
+  builder.registerPipelineStartEPCallback(
+      [](llvm::ModulePassManager &passes, llvm::OptimizationLevel) {
+        passes.addPass(llvm::AlwaysInlinerPass());
+        passes.addPass(llvm::GlobalDCEPass());
+      });
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;

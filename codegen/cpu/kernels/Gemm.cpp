@@ -72,11 +72,15 @@ struct Gemm {
   template <int Tiles, int Tokens> KERNEL_LAMBDA void block(int64_t tile, int64_t m) const {
     F32x16 acc[Tiles][Tokens];
     multiply<Tiles, Tokens>(tile, m, acc);
+    F32x16 v[Tokens][Tiles];
     unroll<Tokens>([&](auto j) KERNEL_LAMBDA {
-      F32x16 v[Tiles];
-      unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[t] = acc[t][j]; });
-      finishToken<Tiles>(tile, m + j, v);
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[j][t] = acc[t][j]; });
     });
+    if (activation == 0)
+      unroll<Tokens>([&](auto j) KERNEL_LAMBDA { finishToken<Tiles>(tile, m + j, v[j]); });
+    else // long: a text a token would take most of the time to compile
+      for (int64_t j = 0; j < Tokens; ++j)
+        finishToken<Tiles>(tile, m + j, v[j]);
   }
 
 #if defined(LLMC_KERNEL_TILES)

@@ -66,16 +66,28 @@ struct GroupedGemm {
         const F32x16 b = load(bias + (matrix * tiles + tile + t) * 16);
         unroll<Tokens>([&](auto j) KERNEL_LAMBDA { acc[t][j] = acc[t][j] + b; });
       });
+    F32x16 v[Tokens][Tiles];
     unroll<Tokens>([&](auto j) KERNEL_LAMBDA {
-      float *out = y + entries[j] * outputs();
-      if constexpr (Tiles == 2) {
-        const int64_t column = tile / 2 * 16;
-        storePart(out + column, product(acc[0][j], acc[1][j]), outputs() - column);
-      } else {
-        const int64_t column = tile * 16;
-        storePart(out + column, activate(acc[0][j], activation), outputs() - column);
-      }
+      unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[j][t] = acc[t][j]; });
     });
+    if (activation == 0 && alpha == 0.0f)
+      unroll<Tokens>([&](auto j) KERNEL_LAMBDA { finish<Tiles>(tile, entries[j], v[j]); });
+    else // long: a text a token would take most of the time to compile
+      for (int64_t j = 0; j < Tokens; ++j)
+        finish<Tiles>(tile, entries[j], v[j]);
+  }
+
+  /// Tile (pair) \p tile of the outputs of an entry from its products.
+  template <int Tiles>
+  KERNEL_LAMBDA void finish(int64_t tile, int64_t entry, const F32x16 (&v)[Tiles]) const {
+    float *out = y + entry * outputs();
+    if constexpr (Tiles == 2) {
+      const int64_t column = tile / 2 * 16;
+      storePart(out + column, product(v[0], v[1]), outputs() - column);
+    } else {
+      const int64_t column = tile * 16;
+      storePart(out + column, activate(v[0], activation), outputs() - column);
+    }
   }
 
   /// Tiles [begin, end) of a matrix for the \p count (1 to kTokenBlock) rows of \p entries.
@@ -107,19 +119,15 @@ struct GroupedGemm {
 
   /// All entries [0, total) that go through \p matrix.
   KERNEL_LAMBDA void matrix(int64_t index, int64_t begin, int64_t end, int64_t total) const {
-    int64_t entries[kTokenBlock], count = 0;
-    const int64_t first = ids ? 0 : index, step = ids ? 1 : slots;
-    for (int64_t e = first; e < total; e += step) {
-      if (ids && ids[e] != index)
-        continue;
-      entries[count++] = e;
-      if (count == kTokenBlock) {
+    const int64_t step = ids ? 1 : slots;
+    for (int64_t e = ids ? 0 : index; e < total;) {
+      int64_t entries[kTokenBlock], count = 0;
+      for (; e < total && count < kTokenBlock; e += step)
+        if (!ids || ids[e] == index)
+          entries[count++] = e;
+      if (count > 0) // one place: all of the product is inlined there
         visit(index, begin, end, entries, count);
-        count = 0;
-      }
     }
-    if (count > 0)
-      visit(index, begin, end, entries, count);
   }
   KERNEL_LAMBDA void visit(int64_t index, int64_t begin, int64_t end, const int64_t *entries,
                            int64_t count) const {
