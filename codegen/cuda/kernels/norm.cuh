@@ -21,31 +21,43 @@ template <int Warps> LLMC_FN float blockSum(float v, float (&partial)[Warps]) {
   return v;
 }
 
-/// Quantizes \p get(0 .. K-1) to an int8 row, a thread a group: scale = largest / 127, values to
+/// Quantizes \p get(0 .. K-1) to an int8 row, a warp a group: scale = largest / 127, values to
 /// nearest even. A group with NaN or infinity gets the scale NaN.
 template <int K, int Group, class Get> LLMC_FN void storeInt8Row(unsigned char *row, Get get) {
   using Row = Int8Row<K, Group>;
   float *scales = reinterpret_cast<float *>(row + Row::kPadded);
   int *sums = reinterpret_cast<int *>(scales + Row::kGroups);
-  for (int group = threadIdx.x; group < Row::kGroups; group += blockDim.x) {
-    float largest = 0.0f;
+  const int lane = threadIdx.x % 32;
+  for (int group = threadIdx.x / 32; group < Row::kGroups; group += blockDim.x / 32) {
+    float v[(Group + 31) / 32], largest = 0.0f;
     bool finite = true;
-    for (int i = 0; i < Group; ++i) {
-      const float v = group * Group + i < K ? get(group * Group + i) : 0.0f;
-      largest = fmaxf(largest, fabsf(v));
-      finite = finite && fabsf(v) <= 3.402823466e38f;
+#pragma unroll
+    for (int j = 0; j < (Group + 31) / 32; ++j) {
+      const int i = 32 * j + lane;
+      v[j] = i < Group && group * Group + i < K ? get(group * Group + i) : 0.0f;
+      largest = fmaxf(largest, fabsf(v[j]));
+      finite = finite && fabsf(v[j]) <= 3.402823466e38f;
     }
+    largest = warpMax(largest);
+    finite = __ballot_sync(kAllLanes, finite) == kAllLanes;
     const float scale = finite ? largest / 127.0f : __uint_as_float(0x7fc00000u);
     const bool zero = !(scale > 0.0f);
     int sum = 0;
-    for (int i = 0; i < Group; ++i) {
-      const float v = !zero && group * Group + i < K ? get(group * Group + i) / scale : 0.0f;
-      const int q = max(-127, min(127, __float2int_rn(v)));
-      reinterpret_cast<signed char *>(row)[group * Group + i] = static_cast<signed char>(q);
+#pragma unroll
+    for (int j = 0; j < (Group + 31) / 32; ++j) {
+      const int q = zero ? 0 : max(-127, min(127, __float2int_rn(v[j] / scale)));
+      if (32 * j + lane < Group)
+        reinterpret_cast<signed char *>(row)[group * Group + 32 * j + lane] =
+            static_cast<signed char>(q);
       sum += q;
     }
-    scales[group] = scale;
-    sums[group] = sum;
+#pragma unroll
+    for (int i = 16; i > 0; i >>= 1)
+      sum += __shfl_xor_sync(kAllLanes, sum, i);
+    if (lane == 0) {
+      scales[group] = scale;
+      sums[group] = sum;
+    }
   }
 }
 

@@ -14,6 +14,7 @@ const AttentionCase cases[] = {
     {"d80_f16_window", 6, 2, 80, 80, 1, 37},
     {"d96_bf16_cap", 3, 1, 96, 96, 2, 0, 5.0},
     {"d36_i8_alibi_sinks", 4, 2, 36, 36, 3, 0, 0, true, true},
+    {"d40_i8", 4, 2, 40, 40, 3},
     {"d24_values136_f32", 6, 1, 24, 136, 0},
     {"d8_values136_group17_f16", 17, 1, 8, 136, 1, 21},
     {"d5_values3_f32", 2, 1, 5, 3, 0},

@@ -18,9 +18,10 @@ TEST(Norm, MatchesTheReference) {
     const char *name;
     int64_t width, isLayer, plusOne, bias, group, onLogits;
   };
-  const Case cases[] = {{"rms", 83, 0, 0, 0, 0, 0},         {"rms_plus_one", 576, 0, 1, 0, 0, 1},
-                        {"layer_bias", 130, 1, 0, 1, 0, 0}, {"layer", 1, 1, 0, 0, 0, 0},
-                        {"rms_int8", 75, 0, 0, 0, 32, 0},   {"layer_int8", 600, 1, 0, 1, 64, 1}};
+  const Case cases[] = {{"rms", 83, 0, 0, 0, 0, 0},          {"rms_plus_one", 576, 0, 1, 0, 0, 1},
+                        {"layer_bias", 130, 1, 0, 1, 0, 0},  {"layer", 1, 1, 0, 0, 0, 0},
+                        {"rms_int8", 75, 0, 0, 0, 32, 0},    {"layer_int8", 600, 1, 0, 1, 64, 1},
+                        {"rms_int8_g16", 75, 0, 0, 0, 16, 0}};
   std::vector<KernelSpec> specs;
   for (const Case &c : cases)
     specs.push_back({c.name,
