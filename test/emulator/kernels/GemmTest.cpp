@@ -24,6 +24,7 @@ const Case cases[] = {
     {"i4_min_bias", n16k4(Element::I4, 32, Element::F16, true, Element::F16), 37, 75, 0, false,
      true, false, 1},
     {"i8_g16_int8_rows", n16k4(Element::I8, 16, Element::F16, false), 37, 40, 16},
+    {"i8_one_group", n16k4(Element::I8, 16, Element::F16, false), 17, 12, 16},
     {"f16_glu", n16(Element::F16), 48, 83, 0, true, false, true, 1},
     {"bf16_slices", n16(Element::BF16), 19, 546, 0, false, true, true, 3},
     {"f32_residual", n16(Element::F32), 33, 51, 0, false, false, true},
