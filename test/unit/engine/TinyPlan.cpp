@@ -183,8 +183,7 @@ std::vector<uint8_t> tinyPlanImage(const TinyPlanOptions &options) {
     segments.push_back({SegmentKind::Tokenizer, "tokenizer", {blob.begin(), blob.end()}});
     h.text->tokenizer_segment = 2;
     h.text->eos_token = "<end>";
-    h.text->chat_template = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}"
-                            "{% if add_generation_prompt %}<end>{% endif %}";
+    h.text->chat_template = options.chatTemplate;
   }
   auto module = std::make_unique<CodeModuleT>();
   module->level = options.level;

@@ -18,6 +18,9 @@ struct TinyPlanOptions {
   std::map<int32_t, int32_t> next; ///< token -> the token that follows it, where not the hash
   std::string level = "x86-64-v3";
   bool tokenizer = false; ///< ids 0-25: a-z; the rest as tinyToken() spells them
+  /// Of a plan with a tokenizer.
+  std::string chatTemplate = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}"
+                             "{% if add_generation_prompt %}<end>{% endif %}";
   std::vector<int32_t> stopIds;
   uint32_t maxContext = 512;
   /// The self-test's record, none without a prompt.
