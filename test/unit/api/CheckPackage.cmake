@@ -30,3 +30,7 @@ if(failed)
 endif()
 separate_arguments(flags)
 run(${C_COMPILER} -std=c11 ${WORK}/examples/c/generate.c ${flags} -o ${WORK}/generate)
+# The Python module finds the library of its own installation.
+find_program(PYTHON python3 REQUIRED)
+run(${CMAKE_COMMAND} -E env --unset=LLMRT_LIBRARY PYTHONPATH=${WORK}/prefix/share/llmrt/python PYTHONDONTWRITEBYTECODE=1
+    ${PYTHON} -c "import llmrt; assert llmrt._library._name.startswith('${WORK}/prefix'), llmrt._library._name")
