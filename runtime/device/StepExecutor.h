@@ -7,8 +7,8 @@
 #ifndef LLMRT_DEVICE_STEPEXECUTOR_H
 #define LLMRT_DEVICE_STEPEXECUTOR_H
 
-#include "runtime/device/SlowFallback.h"
 #include "runtime/device/cpu/KernelAbi.h"
+#include "runtime/support/SlowFallback.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #ifndef LLMRT_ENGINE_ENGINEMETRICS_H
 #define LLMRT_ENGINE_ENGINEMETRICS_H
 
-#include "runtime/device/SlowFallback.h"
+#include "runtime/support/SlowFallback.h"
 
 #include <array>
 #include <atomic>

@@ -12,7 +12,7 @@
 #include "runtime/decode/Sampler.h"
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/decode/TokenHistory.h"
-#include "runtime/device/SlowFallback.h"
+#include "runtime/support/SlowFallback.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>

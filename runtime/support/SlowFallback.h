@@ -1,6 +1,6 @@
 //===- SlowFallback.h - work that goes on, but not the fast way ------------===//
-#ifndef LLMRT_DEVICE_SLOWFALLBACK_H
-#define LLMRT_DEVICE_SLOWFALLBACK_H
+#ifndef LLMRT_SUPPORT_SLOWFALLBACK_H
+#define LLMRT_SUPPORT_SLOWFALLBACK_H
 
 #include <array>
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace llmrt {
 /// A row of SlowFallbacks.inc.
 enum class SlowFallback {
 #define LLMRT_SLOW_FALLBACK(Id, Name, What) Id,
-#include "runtime/device/SlowFallbacks.inc"
+#include "runtime/support/SlowFallbacks.inc"
 };
 
 inline constexpr std::string_view slowFallbackNames[] = {
 #define LLMRT_SLOW_FALLBACK(Id, Name, What) Name,
-#include "runtime/device/SlowFallbacks.inc"
+#include "runtime/support/SlowFallbacks.inc"
 };
 inline constexpr size_t slowFallbackKinds = std::size(slowFallbackNames);
 
@@ -28,4 +28,4 @@ struct SlowFallbackCounts : std::array<int64_t, slowFallbackKinds> {
 
 } // namespace llmrt
 
-#endif // LLMRT_DEVICE_SLOWFALLBACK_H
+#endif // LLMRT_SUPPORT_SLOWFALLBACK_H
