@@ -122,7 +122,7 @@ KERNEL_INLINE void intBlock(const Format &f, const uint8_t *w, const uint8_t *x,
       if (perWeightGroup > 1 && g >= groups)
         break;
       const uint8_t *at = w + j * (f.element == kI4 ? 8 : 16) * xGroup;
-      if constexpr (Tokens == 1) // one pass over the weights: bound by memory
+      if constexpr (Tokens <= 4) // the pass that brings the weights, or one more from a cache
         prefetchGroup(at, (f.element == kI4 ? 8 : 16) * xGroup);
       I32x16 dot[Tokens];
       auto sumOf = [&](auto m) KERNEL_LAMBDA { return loadAs<int32_t>(sums + m * stride + 4 * g); };
