@@ -65,12 +65,6 @@ void Engine::commitBeam(Sequence &sequence, const float *row) {
   RequestState &request = *sequence.request;
   const RequestOptions &options = request.options;
   BeamSearch &beams = *request.beams;
-  auto ends = [&](int32_t id) {
-    auto has = [&](const std::vector<int32_t> &ids) {
-      return std::find(ids.begin(), ids.end(), id) != ids.end();
-    };
-    return (!options.ignoreEnd && has(options.endIds)) || has(options.stopIds);
-  };
   std::span<const float> logits(row, static_cast<size_t>(limits_.sampledVocabulary));
   uint64_t position = sequence.tokens.size();
   size_t endCount = options.endIds.size() + options.stopIds.size();
@@ -81,7 +75,7 @@ void Engine::commitBeam(Sequence &sequence, const float *row) {
   status = sampler_.likeliest(logits, wanted, position, likeliest_);
   bool tooShort = sequence.outputTokens() < options.sampling.minTokens;
   for (const TokenLogprob &token : likeliest_) {
-    bool isEnd = ends(token.id);
+    bool isEnd = options.isEnd(token.id);
     if (!(isEnd && tooShort))
       beamCandidates_.push_back({token, isEnd});
   }

@@ -5,13 +5,6 @@
 #include <algorithm>
 
 namespace llmrt {
-namespace {
-
-bool contains(const std::vector<int32_t> &ids, int32_t id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
-} // namespace
 
 void Engine::commit(const Chunk &chunk, const float *logits) {
   Sequence &sequence = *chunk.sequence;
@@ -179,8 +172,7 @@ void Engine::commitToken(Sequence &sequence, const SampledToken &token) {
 
   // An end token is part of the ids and never of the text.
   int64_t before = limits_.allocationCount ? limits_.allocationCount() : 0;
-  bool ends = (!options.ignoreEnd && contains(options.endIds, token.id)) ||
-              contains(options.stopIds, token.id);
+  bool ends = options.isEnd(token.id);
   TextSink::Piece piece;
   if (sequence.text && !ends) {
     Result<TextSink::Piece> pushed = sequence.text->push(token.id);

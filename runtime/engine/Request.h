@@ -7,6 +7,7 @@
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/support/Status.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -134,6 +135,13 @@ struct RequestOptions {
   /// Cached prefixes are shared among requests of equal salts only (tenant, adapter).
   std::string cacheSalt;
 
+  /// Whether the answer ends with \p id.
+  bool isEnd(int32_t id) const {
+    auto has = [id](const std::vector<int32_t> &ids) {
+      return std::find(ids.begin(), ids.end(), id) != ids.end();
+    };
+    return (!ignoreEnd && has(endIds)) || has(stopIds);
+  }
   bool scoresPrompt() const { return promptLogits || promptLogprobs >= 0; }
 };
 

@@ -13,17 +13,22 @@ import servers
 from conftest import tool
 
 
-async def ask(port, number):
-    """One request on a connection of its own: (status, right answer?, Retry-After)."""
+async def complete(port, number, **fields):
+    """A completion on a connection of its own: status, head, body."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    stream = number % 2 == 0
-    body = json.dumps({"prompt": f"[[answer {number}]]", "max_tokens": 40, "temperature": 0, "stream": stream}).encode()
+    body = json.dumps(fields).encode()
     writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-Id: r%d\r\nContent-Length: %d\r\n\r\n%s"
                  % (number, len(body), body))
     raw = await reader.read()
     writer.close()
     head, answer = raw.split(b"\r\n\r\n", 1)
-    status = int(head.split(b" ")[1])
+    return int(head.split(b" ")[1]), head, answer
+
+
+async def ask(port, number):
+    """One request to the parrot: (status, right answer?, Retry-After)."""
+    stream = number % 2 == 0
+    status, head, answer = await complete(port, number, prompt=f"[[answer {number}]]", max_tokens=40, temperature=0, stream=stream)
     if status != 200:
         return status, set(json.loads(answer)["error"]) == {"message", "type", "param", "code"}, b"\r\nRetry-After: " in head
     if stream:
@@ -129,13 +134,8 @@ def test_memory_is_what_the_plan_states(plan):
     async def chat(number):
         status, answer = None, None
         while status in (None, 429):
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            body = json.dumps({"prompt": "word " * (number % 40 + 1), "max_tokens": 30 + number % 50, "ignore_eos": True}).encode()
-            writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
-                         % (len(body), body))
-            head, answer = (await reader.read()).split(b"\r\n\r\n", 1)
-            writer.close()
-            status = int(head.split(b" ")[1])
+            status, _, answer = await complete(server.port, number, prompt="word " * (number % 40 + 1),
+                                               max_tokens=30 + number % 50, ignore_eos=True)
             if status == 429:
                 await asyncio.sleep(0.2)
         assert status == 200, answer

@@ -344,10 +344,7 @@ TEST(EngineWindow, BlocksThatSlidOutAreFreed) {
   ModelShape shape = shapeOf();
   shape.window = 40;
   BenchOptions setup;
-  auto windowed = [](const std::vector<int32_t> &context) {
-    size_t first = context.size() > 40 ? context.size() - 40 : 0;
-    return hashScript({context.begin() + ptrdiff_t(first), context.end()}, vocabulary);
-  };
+  const ScriptedExecutor::Script windowed = windowedScript(40);
   for (bool caching : {false, true})
     for (bool swap : {false, true}) {
       setup.limits.prefixCaching = caching;
@@ -368,14 +365,8 @@ TEST(EngineWindow, BlocksThatSlidOutAreFreed) {
         ASSERT_TRUE(engine->step());
         most = std::max(most, engine->metrics().kvBlocksUsed.get());
       }
-      for (int i = 0; i < 4; ++i) {
-        std::vector<int32_t> context = promptOf(100, i), want;
-        while (want.size() < 300) {
-          want.push_back(windowed(context));
-          context.push_back(want.back());
-        }
-        EXPECT_EQ(listeners[size_t(i)].ids, want) << i;
-      }
+      for (int i = 0; i < 4; ++i)
+        EXPECT_EQ(listeners[size_t(i)].ids, expected(promptOf(100, i), 300, windowed)) << i;
       EXPECT_EQ(engine->freeBlocks(), 32);
       // Four times 400 tokens would be 100 blocks; a window touches at most 4.
       EXPECT_LE(most, 32);

@@ -254,15 +254,8 @@ TEST(Speculation, A20_RejectedGuessesBehindAWindowThatWrapped) {
   // reach ahead and are taken back.
   ModelShape shape = shapeOf();
   shape.window = 8;
-  auto windowed = [](const Ids &context) {
-    size_t first = context.size() > 8 ? context.size() - 8 : 0;
-    return hashScript({context.begin() + ptrdiff_t(first), context.end()}, vocabulary);
-  };
-  Ids context = promptOf(12), want;
-  while (want.size() < 120) {
-    want.push_back(windowed(context));
-    context.push_back(want.back());
-  }
+  const ScriptedExecutor::Script windowed = windowedScript(8);
+  const Ids want = expected(promptOf(12), 120, windowed);
   for (auto &[name, make] : drafters())
     for (bool caching : {false, true}) {
       BenchOptions setup;

@@ -70,14 +70,24 @@ inline std::vector<int32_t> promptOf(int n, int salt = 1) {
   return prompt;
 }
 
-/// What the script says without an engine.
-inline std::vector<int32_t> expected(std::vector<int32_t> context, int n) {
+/// What \p script says without an engine.
+inline std::vector<int32_t>
+expected(std::vector<int32_t> context, int n,
+         const ScriptedExecutor::Script &script = BenchOptions().script) {
   std::vector<int32_t> out;
   for (int i = 0; i < n; ++i) {
-    out.push_back(hashScript(context, vocabulary));
+    out.push_back(script(context));
     context.push_back(out.back());
   }
   return out;
+}
+
+/// A script that sees \p window tokens.
+inline ScriptedExecutor::Script windowedScript(size_t window) {
+  return [window](const std::vector<int32_t> &context) {
+    size_t first = context.size() > window ? context.size() - window : 0;
+    return hashScript({context.begin() + ptrdiff_t(first), context.end()}, vocabulary);
+  };
 }
 
 } // namespace llmrt::test
