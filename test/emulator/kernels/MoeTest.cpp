@@ -124,6 +124,7 @@ const ProductCase products[] = {
      1.702, 7},
     {"i8_int8_rows", n16k4(Element::I8, 32, Element::F16, false), 33, 75, 32, 75, true},
     {"f16_heads", n16(Element::F16), 20, 12, 0, 17, false},
+    {"f16_slices", n16(Element::F16), 16, 260, 0, 0, true}, // several warps, of which one gathers
 };
 
 class Experts : public testing::TestWithParam<ProductCase> {};
