@@ -121,7 +121,8 @@ def load():
     named = os.environ.get("LLMRT_LIBRARY")
     here = pathlib.Path(__file__).resolve()
     # <prefix>/share/llmrt/python/llmrt/_c.py beside <prefix>/lib or <prefix>/lib/<machine>
-    installed = [str(path) for folder in ("lib", "lib64") for path in (here.parents[4] / folder).glob("**/libllmrt.so.0")]
+    installed = [str(path) for pattern in ("lib/libllmrt.so.0", "lib/*/libllmrt.so.0", "lib64/libllmrt.so.0")
+                 for path in here.parents[4].glob(pattern)]
     errors = []
     for path in [named] if named else [*installed, "libllmrt.so.0"]:
         try:
