@@ -297,7 +297,7 @@ FailureOr<std::string> llmc::emitCpuPart(Location loc, const CpuPart &part, int 
     return fail("lowering to the llvm dialect failed" + reported);
 
   llvm::LLVMContext llvmContext;
-  llvmContext.setDiscardValueNames(!dump); // a tenth of the time
+  llvmContext.setDiscardValueNames(!dump); // only a reader needs them
   std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(*module, llvmContext, "plan");
   if (!code)
     return fail("translating to LLVM IR failed" + reported);

@@ -20,23 +20,8 @@ LLMC_GRAPH_KERNEL(dequantize) {
   if (zero && zero->count != scale->count)
     return fail(g, LLMRT_GRAPH_SHAPE, zero->count, scale->count);
   GRAPH_TRY(newTensor(g, type >> 8, x->rank, x->dims, out[0]));
-  auto integer = [&](const Value *v, int64_t i) -> double {
-    if (isSmallFloat(from))
-      return double(loadSmall(from, v->data, i));
-    switch (from) {
-    case LLMRT_TYPE_I8:
-    case LLMRT_TYPE_I4:
-    case LLMRT_TYPE_I2:
-      return data<int8_t>(v)[i];
-    case LLMRT_TYPE_I16:
-      return data<int16_t>(v)[i];
-    case LLMRT_TYPE_U16:
-      return data<uint16_t>(v)[i];
-    case LLMRT_TYPE_I32:
-      return data<int32_t>(v)[i];
-    default:
-      return data<uint8_t>(v)[i];
-    }
+  auto code = [&](const Value *v, int64_t i) -> double {
+    return isSmallFloat(from) ? double(loadSmall(from, v->data, i)) : double(codeAt(v, i));
   };
   for (int64_t i = 0; i < x->count; ++i) {
     int64_t at = 0;
@@ -44,7 +29,7 @@ LLMC_GRAPH_KERNEL(dequantize) {
       at = (i / inner / size * scales + i / inner % size / block) * inner + i % inner;
     else if (scale->count != 1)
       at = i / inner % size;
-    storeReal(out[0], i, (integer(x, i) - (zero ? integer(zero, at) : 0)) * realAt(scale, at));
+    storeReal(out[0], i, (code(x, i) - (zero ? code(zero, at) : 0)) * realAt(scale, at));
   }
   return 0;
 }

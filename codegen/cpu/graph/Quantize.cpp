@@ -30,22 +30,6 @@ GRAPH_INLINE int64_t codeRange(int64_t type, int64_t &low) {
     return 255;
   }
 }
-__attribute__((noinline)) static int64_t codeAt(const Value *v, int64_t i) {
-  switch (v->type) {
-  case LLMRT_TYPE_I8:
-  case LLMRT_TYPE_I4:
-  case LLMRT_TYPE_I2:
-    return data<int8_t>(v)[i];
-  case LLMRT_TYPE_U16:
-    return data<uint16_t>(v)[i];
-  case LLMRT_TYPE_I16:
-    return data<int16_t>(v)[i];
-  case LLMRT_TYPE_I32:
-    return data<int32_t>(v)[i];
-  default:
-    return data<uint8_t>(v)[i];
-  }
-}
 __attribute__((noinline)) static float floatAt(const Value *v, int64_t i) {
   return v->type == LLMRT_TYPE_F32   ? data<float>(v)[i]
          : v->type == LLMRT_TYPE_F64 ? float(data<double>(v)[i])

@@ -232,7 +232,6 @@ inline CompiledKernel compile(const Shape &s, CpuLevel level, int64_t queryTile)
                          {"kv_element", s.element},
                          {"query_tile", queryTile},
                          {"alibi", int64_t(s.alibi)},
-
                          {"sinks", int64_t(s.sinks)},
                          {"latent", int64_t(s.latent)},
                          {"head_tasks", s.headTasks},

@@ -55,24 +55,13 @@ inline std::unique_ptr<Drafter> ownModel(int64_t kvBlocks = 256, int salt = 0,
   return std::move(*DraftModel::create(std::move(executor), limits));
 }
 
-struct Speculative {
+struct Speculative : TestBench {
   explicit Speculative(std::unique_ptr<Drafter> drafter, int64_t window = 4, bool adaptive = false,
-                       BenchOptions setup = {}) {
-    setup.limits.speculation = {window, adaptive};
-    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context, setup.shortContext),
-                                                    setup.script);
-    executor = owned.get();
-    engine = std::move(*Engine::create(std::move(owned), setup.limits, std::move(drafter)));
-  }
+                       BenchOptions setup = {})
+      : TestBench(guessing(setup, window, adaptive), std::move(drafter)) {}
   void add(Ids prompt, int64_t n, RecordingListener &listener,
            const std::function<void(RequestOptions &)> &more = {}) {
-    RequestOptions options;
-    options.prompt = std::move(prompt);
-    options.maxNewTokens = n;
-    options.listener = &listener;
-    if (more)
-      more(options);
-    ASSERT_TRUE(engine->add(std::move(options)));
+    ASSERT_TRUE(TestBench::add(std::move(prompt), n, listener, more));
   }
   void drain() {
     for (int i = 0; engine->busy(); ++i) {
@@ -80,8 +69,12 @@ struct Speculative {
       ASSERT_TRUE(engine->step());
     }
   }
-  ScriptedExecutor *executor;
-  std::unique_ptr<Engine> engine;
+
+private:
+  static BenchOptions guessing(BenchOptions setup, int64_t window, bool adaptive) {
+    setup.limits.speculation = {window, adaptive};
+    return setup;
+  }
 };
 
 using MakeDrafter = std::function<std::unique_ptr<Drafter>()>;

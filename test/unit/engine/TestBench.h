@@ -37,11 +37,11 @@ struct BenchOptions {
 };
 
 struct TestBench {
-  explicit TestBench(const BenchOptions &setup = {}) {
+  explicit TestBench(const BenchOptions &setup = {}, std::unique_ptr<Drafter> drafter = nullptr) {
     auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context, setup.shortContext),
                                                     setup.script);
     executor = owned.get();
-    engine = std::move(*Engine::create(std::move(owned), setup.limits));
+    engine = std::move(*Engine::create(std::move(owned), setup.limits, std::move(drafter)));
   }
   Result<RequestId> add(std::vector<int32_t> prompt, int64_t n, RecordingListener &listener,
                         std::function<void(RequestOptions &)> more = {}) {
