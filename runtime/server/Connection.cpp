@@ -20,6 +20,8 @@ constexpr size_t pipelineLimit = 64 << 10;
 /// Bodies up to this size are not counted against the memory for bodies.
 constexpr uint64_t freeBody = 64 << 10;
 constexpr unsigned lingerSeconds = 2;
+/// What a connection that has asked nothing yet is given when the server drains.
+constexpr unsigned firstRequestSeconds = 1;
 
 std::string newRequestId() {
   thread_local std::mt19937_64 generator{std::random_device{}()};
@@ -141,7 +143,11 @@ void Connection::start() {
 void Connection::finish() {
   asio::post(transport_->socket().get_executor(), [self = shared_from_this()] {
     self->keepAlive_ = false;
-    if (self->phase_ == Phase::Idle || self->phase_ == Phase::Handshake)
+    const bool isWaiting = self->phase_ == Phase::Idle || self->phase_ == Phase::Handshake;
+    if (isWaiting && !self->requestWhole_ && !self->host_.closing())
+      self->setDeadline(
+          firstRequestSeconds); // its first request may be on the way, and is answered
+    else if (isWaiting)
       self->close();
     else if (self->phase_ == Phase::Reading && !self->closeWhenSent_)
       self->fail(drainingError());

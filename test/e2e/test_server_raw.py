@@ -269,7 +269,7 @@ def test_drain_closes_what_only_waits(plan):
     have ended nothing holds the process, not even a client that keeps its connection in a pool."""
     server = servers.parrot(plan, delay=100)
     connect = lambda: socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    fresh, used, head, body, streaming = [connect() for _ in range(5)]
+    fresh, asking, used, head, body, streaming = [connect() for _ in range(6)]
     used.sendall(post(BODY, close=False))
     received = b""
     while not received.endswith(b"}"):
@@ -284,8 +284,14 @@ def test_drain_closes_what_only_waits(plan):
     time.sleep(0.2)
     server.process.terminate()
     begin = time.time()
-    for idle in (fresh, used):
-        assert idle.recv(1) == b""
+    assert used.recv(1) == b""
+    time.sleep(0.2)
+    asking.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")  # on the way when the signal came
+    told = b""
+    while piece := asking.recv(65536):
+        told += piece
+    assert b'"draining"' in told
+    assert fresh.recv(1) == b""
     for half in (head, body):
         refusal = b""
         while piece := half.recv(65536):
