@@ -7,7 +7,7 @@ build_packages=(
   python3 python3-pip python3-venv
 )
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libclang-rt-22-dev chromium-headless-shell openssl
-  bochs bochs-term)
+  bochs bochs-term qemu-user)
 
 say() { printf '\033[1m%s\033[0m\n' "$*" | if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then cat; else sed 's/\x1b\[[0-9;]*m//g'; fi; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }

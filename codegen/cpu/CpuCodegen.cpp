@@ -222,14 +222,28 @@ llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, C
 
 } // namespace
 
+/// Whether \p spec is of those that levels with instructions for matrices have a text of their own
+/// for (GemmTiles.h).
 static bool hasUseForTiles(const KernelSpec &spec) {
   KernelConstants c(spec);
-  // GemmTiles.h: a tile takes 32 values along K.
   return spec.kind == "gemm" && c.integer("x_int8") && c.integer("group") % 32 == 0;
 }
 
+/// The level with whose code a level with instructions for matrices shares all other kernels;
+/// itself for the others.
+static CpuLevel withoutTiles(CpuLevel level) {
+  switch (level) {
+  case CpuLevel::X86V4Amx:
+    return CpuLevel::X86V4;
+  case CpuLevel::ArmI8mm:
+    return CpuLevel::ArmDot;
+  default:
+    return level;
+  }
+}
+
 bool llmc::hasUseFor(CpuLevel level, ArrayRef<KernelSpec> specs) {
-  return level != CpuLevel::X86V4Amx || llvm::any_of(specs, hasUseForTiles);
+  return withoutTiles(level) == level || llvm::any_of(specs, hasUseForTiles);
 }
 
 std::vector<CpuPart> llmc::cpuParts(ArrayRef<KernelSpec> specs, ArrayRef<CpuLevel> levels) {
@@ -242,7 +256,7 @@ std::vector<CpuPart> llmc::cpuParts(ArrayRef<KernelSpec> specs, ArrayRef<CpuLeve
     if (kernels->specs.empty())
       continue;
     for (CpuLevel level : levels) {
-      CpuLevel code = level == CpuLevel::X86V4Amx && kernels == &without ? CpuLevel::X86V4 : level;
+      const CpuLevel code = kernels == &without ? withoutTiles(level) : level;
       auto same = llvm::find_if(parts, [&](const CpuPart &part) {
         return part.level == code && part.name == cpuLevelName(code).str() + kernels->name;
       });
@@ -307,7 +321,8 @@ FailureOr<std::string> llmc::emitCpuPart(Location loc, const CpuPart &part, int 
 
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(level, optLevel);
   if (!machine)
-    return fail("this LLVM was built without the X86 target");
+    return fail("this LLVM was built without the target for " +
+                architectureName(architectureOf(level)));
   optimise(*code, *machine, optLevel, Loops::Vectors);
   std::string broken;
   llvm::raw_string_ostream brokenStream(broken);

@@ -24,15 +24,22 @@ namespace llmc {
 
 /// A row of runtime/device/cpu/CpuLevels.inc, by the same name.
 enum class CpuLevel : int {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What) Id,
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What) Id,
 #include "runtime/device/cpu/CpuLevels.inc"
 };
 
-/// Every level, least first, and its name in plans.
+enum class CpuArchitecture { X86_64, AArch64 };
+CpuArchitecture architectureOf(CpuLevel level);
+/// Of the machine that the compiler runs on.
+CpuArchitecture hostArchitecture();
+/// "x86-64", "aarch64".
+llvm::StringRef architectureName(CpuArchitecture architecture);
+
+/// Every level, those of an architecture least first, and its name in plans.
 std::vector<CpuLevel> allCpuLevels();
 llvm::StringRef cpuLevelName(CpuLevel level);
-/// Whether \p specs' code at \p level differs from that of the level before it: tiles serve `gemm`
-/// with int8 activations only.
+/// Whether \p specs' code at \p level differs from that of the level before it: AMX tiles and SMMLA
+/// serve `gemm` with int8 activations only.
 bool hasUseFor(CpuLevel level, llvm::ArrayRef<KernelSpec> specs);
 
 /// Kernels that are compiled together. Objects are linked from parts since levels share some, and

@@ -12,11 +12,36 @@
 using namespace llmc;
 using llvm::SmallVector;
 
-static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
+static llvm::StringRef triple(CpuArchitecture architecture) {
+  return architecture == CpuArchitecture::X86_64 ? "x86_64-unknown-linux-gnu"
+                                                 : "aarch64-unknown-linux-gnu";
+}
+
+CpuArchitecture llmc::architectureOf(CpuLevel level) {
+  switch (level) {
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What)                                       \
+  case CpuLevel::Id:                                                                               \
+    return CpuArchitecture::Arch;
+#include "runtime/device/cpu/CpuLevels.inc"
+  }
+  llvm_unreachable("a level that the table doesn't have");
+}
+
+CpuArchitecture llmc::hostArchitecture() {
+#if defined(__aarch64__)
+  return CpuArchitecture::AArch64;
+#else
+  return CpuArchitecture::X86_64;
+#endif
+}
+
+llvm::StringRef llmc::architectureName(CpuArchitecture architecture) {
+  return architecture == CpuArchitecture::X86_64 ? "x86-64" : "aarch64";
+}
 
 LevelTarget llmc::levelTarget(CpuLevel level) {
   switch (level) {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What)                                       \
   case CpuLevel::Id:                                                                               \
     return {Cpu, Features};
 #include "runtime/device/cpu/CpuLevels.inc"
@@ -31,10 +56,15 @@ std::unique_ptr<llvm::TargetMachine> llmc::makeTargetMachine(CpuLevel level, int
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    LLVMInitializeX86AsmParser(); // Memory.cpp has instructions as text
+    LLVMInitializeX86AsmParser(); // the kernels have instructions as text
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeAArch64AsmParser();
   });
   std::string error;
-  llvm::Triple triple(kTriple);
+  llvm::Triple triple(::triple(architectureOf(level)));
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;

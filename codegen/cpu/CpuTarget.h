@@ -13,7 +13,7 @@ struct LevelTarget {
 };
 LevelTarget levelTarget(CpuLevel level);
 
-/// Null if this LLVM has no X86 target.
+/// Null if this LLVM has no target for the level's architecture.
 std::unique_ptr<llvm::TargetMachine> makeTargetMachine(CpuLevel level, int optLevel);
 /// Vectors: the text computes on vectors and says what must be unrolled; more of either makes it
 /// longer (half again as long to compile, twice as much code), and no faster.

@@ -26,7 +26,8 @@ using mlir::LogicalResult;
 using mlir::Operation;
 using mlir::success;
 
-extern "C" const char llmc_graph_bitcode[], llmc_graph_bitcode_end[];
+extern "C" const char llmc_graph_bitcode_X86_64[], llmc_graph_bitcode_X86_64_end[];
+extern "C" const char llmc_graph_bitcode_AArch64[], llmc_graph_bitcode_AArch64_end[];
 
 GraphTables::GraphTables(mlir::func::FuncOp main) {
   main.walk([&](Operation *op) {
@@ -391,8 +392,10 @@ LogicalResult GraphEmitter::emit(mlir::func::FuncOp main) {
 
 /// Links what \p module calls of the kernels' library and specialises it.
 llvm::Error linkKernels(llvm::Module &module, CpuLevel level) {
-  StringRef bytes(llmc_graph_bitcode,
-                  static_cast<size_t>(llmc_graph_bitcode_end - llmc_graph_bitcode));
+  const bool isX86 = architectureOf(level) == CpuArchitecture::X86_64;
+  const char *begin = isX86 ? llmc_graph_bitcode_X86_64 : llmc_graph_bitcode_AArch64;
+  const char *end = isX86 ? llmc_graph_bitcode_X86_64_end : llmc_graph_bitcode_AArch64_end;
+  StringRef bytes(begin, static_cast<size_t>(end - begin));
   auto library = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bytes, "graph kernels"),
                                             module.getContext());
   if (!library)

@@ -9,21 +9,21 @@
 using namespace llmc;
 
 extern "C" {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What)                                       \
   extern const char llmc_cpu_bitcode_##Id[], llmc_cpu_bitcode_##Id##_end[];
 #include "runtime/device/cpu/CpuLevels.inc"
 }
 
 std::vector<CpuLevel> llmc::allCpuLevels() {
   return {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What) CpuLevel::Id,
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What) CpuLevel::Id,
 #include "runtime/device/cpu/CpuLevels.inc"
   };
 }
 
 llvm::StringRef llmc::cpuLevelName(CpuLevel level) {
   switch (level) {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What)                                       \
   case CpuLevel::Id:                                                                               \
     return Name;
 #include "runtime/device/cpu/CpuLevels.inc"
@@ -33,7 +33,7 @@ llvm::StringRef llmc::cpuLevelName(CpuLevel level) {
 
 llvm::StringRef llmc::microkernelBitcode(CpuLevel level) {
   switch (level) {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What)                                       \
   case CpuLevel::Id:                                                                               \
     return {llmc_cpu_bitcode_##Id,                                                                 \
             static_cast<size_t>(llmc_cpu_bitcode_##Id##_end - llmc_cpu_bitcode_##Id)};

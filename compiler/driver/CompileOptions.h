@@ -35,9 +35,11 @@ struct CompileOptions {
   std::string emitPhase;             ///< stop after this phase and write its IR; empty: a plan
   std::string emitPath;              ///< where --emit writes; empty: standard output
   std::vector<std::string> disabledPasses;
-  std::vector<std::string> targets;   ///< values of --target (compiler/target/Target.h); none: cpu
-  std::vector<std::string> cpuLevels; ///< empty: all
-  unsigned jobs = 0;                  ///< 0: as many threads as the process may use
+  std::vector<std::string> targets; ///< values of --target (compiler/target/Target.h); none: cpu
+  /// Names of levels, or of architectures for all of theirs; empty: all of this machine's
+  /// architecture.
+  std::vector<std::string> cpuLevels;
+  unsigned jobs = 0; ///< 0: as many threads as the process may use
   bool quiet = false;
   SelfTestRunner selfTest; ///< none: a plan without a self-test
 };

@@ -126,24 +126,27 @@ Status Compilation::check() {
 
 Result<std::vector<CpuLevel>> Compilation::levels(llvm::ArrayRef<KernelSpec> specs) const {
   std::vector<CpuLevel> all = allCpuLevels();
-  if (options.cpuLevels.empty()) {
-    llvm::erase_if(all, [&](CpuLevel level) { return !hasUseFor(level, specs); });
-    return all;
-  }
-  std::vector<CpuLevel> chosen;
-  for (const std::string &name : options.cpuLevels)
-    if (llvm::none_of(all, [&](CpuLevel level) { return cpuLevelName(level) == name; })) {
+  std::vector<std::string> names = options.cpuLevels;
+  if (names.empty())
+    names.push_back(architectureName(hostArchitecture()).str());
+  for (const std::string &name : names)
+    if (llvm::none_of(all, [&](CpuLevel level) {
+          return cpuLevelName(level) == name || architectureName(architectureOf(level)) == name;
+        })) {
       std::vector<std::string> known;
       for (CpuLevel level : all)
         known.push_back(cpuLevelName(level).str());
-      return llmrt::invalidArgument("--cpu-level: no level '" + name +
-                                    "'; levels: " + llvm::join(known, ", "));
+      return llmrt::invalidArgument("--cpu-level: no level '" + name + "'; levels: " +
+                                    llvm::join(known, ", ") + "; or all of x86-64 or aarch64");
     }
-  // In the table's order, whatever the order asked for: the loader takes the last that fits.
-  for (CpuLevel level : all)
-    if (llvm::is_contained(options.cpuLevels, cpuLevelName(level)))
-      chosen.push_back(level);
-  return chosen;
+  // In the table's order, whatever the order asked for: the loader takes the last that fits. A
+  // level that is named has code even where the model has no use for it.
+  llvm::erase_if(all, [&](CpuLevel level) {
+    return !llvm::is_contained(names, cpuLevelName(level)) &&
+           !(llvm::is_contained(names, architectureName(architectureOf(level))) &&
+             hasUseFor(level, specs));
+  });
+  return all;
 }
 
 Result<bool> Compilation::afterPhase(Phase phase) {

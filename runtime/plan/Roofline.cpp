@@ -13,9 +13,10 @@ MachineLimits defaultLimits(std::string_view level, unsigned threads) {
     double f32, int8; // operations a second and core
   };
   static constexpr Row kRows[] = {
-      {"x86-64-v3", 96e9, 128e9},
-      {"x86-64-v4", 192e9, 768e9},
-      {"x86-64-v4-amx", 192e9, 768e9}, // tiles serve prefill only: at least VNNI's
+      {"x86-64-v3", 96e9, 128e9},       {"x86-64-v4", 192e9, 768e9},
+      {"x86-64-v4-amx", 192e9, 768e9},  // tiles serve prefill only: at least VNNI's
+      {"aarch64-dotprod", 48e9, 192e9}, // two pipes of 128 bits at 3 GHz
+      {"aarch64-i8mm", 96e9, 384e9},    // four
   };
   const Row *row = &kRows[0];
   for (const Row &r : kRows)

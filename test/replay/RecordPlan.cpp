@@ -7,12 +7,44 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/device/cpu/FloatMode.h"
 #include "runtime/engine/CpuEngine.h"
+#include "test/replay/ForeignObject.h"
 #include "test/replay/Recorder.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 namespace llmrt {
+
+/// The plan's code of the recorded level.
+class OtherCode {
+public:
+  static Result<OtherCode> load(std::span<const std::byte> bytes, const std::string &level,
+                                llmc::replay::Recorder &recorder) {
+    OtherCode code;
+    const std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    if (llmc::replay::ForeignObject::isForeign(text)) {
+      code.foreign_ = std::make_unique<llmc::replay::ForeignObject>(text);
+      recorder.addCode(code.foreign_->memory(), code.foreign_->size());
+    } else {
+      LLMRT_ASSIGN_OR_RETURN(code.own_, CodeModule::load(bytes, level));
+    }
+    return code;
+  }
+  Result<const void *> kernel(const char *symbol) const {
+    if (!foreign_) {
+      LLMRT_ASSIGN_OR_RETURN(LlmrtKernel function, own_->kernel(symbol));
+      return reinterpret_cast<const void *>(function);
+    }
+    if (const void *function = foreign_->find(symbol))
+      return function;
+    return invalidFile(std::string("no kernel ") + symbol);
+  }
+
+private:
+  std::optional<CodeModule> own_;
+  std::unique_ptr<llmc::replay::ForeignObject> foreign_;
+};
 
 /// A CPU executor's commands, one by one.
 struct CpuExecutorPeer {
@@ -23,7 +55,7 @@ struct CpuExecutorPeer {
       recorder.add(executor.plan_->weight(i).data(), executor.plan_->weight(i).size());
   }
 
-  static Status execute(CpuExecutor &executor, LlmrtStep &step, const CodeModule &other,
+  static Status execute(CpuExecutor &executor, LlmrtStep &step, const OtherCode &other,
                         llmc::replay::Recorder &recorder) {
     executor.bind({step.T, step.S, step.R, step.Q});
     step.kv = executor.kv_.data();
@@ -36,12 +68,12 @@ struct CpuExecutorPeer {
     for (uint32_t i = 0; i < executor.commands_.size(); ++i) {
       const fbs::Command &command = *head.commands()->Get(i);
       const fbs::Kernel &kernel = *head.kernels()->Get(command.kernel());
-      LLMRT_ASSIGN_OR_RETURN(LlmrtKernel function, other.kernel(kernel.symbol()->c_str()));
+      LLMRT_ASSIGN_OR_RETURN(const void *function, other.kernel(kernel.symbol()->c_str()));
       const CpuExecutor::Command &own = executor.commands_[i];
       void *const *bindings = executor.bindings_.data() + own.firstBinding;
-      recorder.before(command.name()->str(), reinterpret_cast<const void *>(function), step,
-                      bindings, command.bindings()->size(), own.scalars, command.scalars()->size(),
-                      0, executor.taskCounts_[i], scratch, kernel.scratch_bytes());
+      recorder.before(command.name()->str(), function, step, bindings, command.bindings()->size(),
+                      own.scalars, command.scalars()->size(), 0, executor.taskCounts_[i], scratch,
+                      kernel.scratch_bytes());
       own.kernel(&step, bindings, own.scalars, 0, executor.taskCounts_[i], scratch);
       recorder.after(scratch, kernel.scratch_bytes());
     }
@@ -70,7 +102,7 @@ void orExit(const Status &status, const char *what) {
 
 class RecordingExecutor final : public StepExecutor {
 public:
-  RecordingExecutor(std::unique_ptr<CpuExecutor> inner, CodeModule other,
+  RecordingExecutor(std::unique_ptr<CpuExecutor> inner, OtherCode other,
                     llmc::replay::Recorder &recorder)
       : inner_(std::move(inner)), other_(std::move(other)), recorder_(recorder) {}
 
@@ -88,15 +120,16 @@ public:
 
 private:
   std::unique_ptr<CpuExecutor> inner_;
-  CodeModule other_;
+  OtherCode other_;
   llmc::replay::Recorder &recorder_;
 };
 
-CodeModule moduleOf(const Plan &plan, const std::string &level) {
+OtherCode codeOf(const Plan &plan, const std::string &level, llmc::replay::Recorder &recorder) {
   for (const fbs::CodeModule *module : *plan.head().modules())
     if (module->level()->string_view() == level)
-      return orExit(CodeModule::load(std::as_bytes(plan.segment(module->segment())), level),
-                    "the code");
+      return orExit(
+          OtherCode::load(std::as_bytes(plan.segment(module->segment())), level, recorder),
+          "the code");
   std::fprintf(stderr, "record_plan: %s has no code for %s\n", plan.name().c_str(), level.c_str());
   std::exit(1);
 }
@@ -133,8 +166,9 @@ int main(int argc, char **argv) {
   device.largest = largestStep(limits, shape);
 
   llmc::replay::Recorder recorder(argv[2], level);
-  auto executor = std::make_unique<RecordingExecutor>(
-      orExit(CpuExecutor::create(plan, device), "the executor"), moduleOf(*plan, level), recorder);
+  auto executor =
+      std::make_unique<RecordingExecutor>(orExit(CpuExecutor::create(plan, device), "the executor"),
+                                          codeOf(*plan, level, recorder), recorder);
   auto engine = orExit(Engine::create(std::move(executor), limits), "the engine");
   Quiet listener;
   for (size_t s = 0; s < std::size(lengths); ++s) {

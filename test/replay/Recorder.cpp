@@ -133,6 +133,9 @@ void Recorder::expect(const void *p, size_t bytes) {
 }
 
 void Recorder::writeObject(const void *function) {
+  size_t bytes;
+  if (const void *code = regionOf(codes, function, bytes))
+    return write(code, bytes);
   struct Search {
     Recorder *recorder;
     uint64_t function;
@@ -160,9 +163,9 @@ void Recorder::writeObject(const void *function) {
     fail("a kernel lies in no loaded object");
 }
 
-const void *Recorder::regionOf(const void *p, size_t &bytes) const {
-  auto it = regions.upper_bound(address(p));
-  if (it == regions.begin())
+const void *Recorder::regionOf(const Regions &among, const void *p, size_t &bytes) {
+  auto it = among.upper_bound(address(p));
+  if (it == among.begin())
     return nullptr;
   --it;
   bytes = it->second;
@@ -180,7 +183,7 @@ void Recorder::before(const std::string &name, const void *function, const Llmrt
   };
   auto giveRegion = [&](const void *p, const char *what) {
     size_t bytes;
-    const void *start = regionOf(p, bytes);
+    const void *start = regionOf(regions, p, bytes);
     if (!start)
       fail(name + ": its " + what + " lies in no memory that was announced");
     give(start, bytes);

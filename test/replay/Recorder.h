@@ -16,8 +16,9 @@
 namespace llmc::replay {
 
 /// Records calls of kernels that this machine runs, as calls of the same kernels in an object of
-/// another level, which is loaded but never run here. Memory is recorded where it differs from what
-/// the replay already has. Failures to write end the process: half a recording proves nothing.
+/// another level (loaded as this process loads its own, or a ForeignObject), which is never run
+/// here. Memory is recorded where it differs from what the replay already has. Failures to write
+/// end the process: half a recording proves nothing.
 class Recorder {
 public:
   Recorder(const std::string &file, const std::string &level);
@@ -29,7 +30,11 @@ public:
   void add(const void *p, size_t bytes) { regions[address(p)] = bytes; }
   void remove(const void *p) { regions.erase(address(p)); }
 
-  /// Before the call: its code (the shared object that \p function lies in), and all memory that it
+  /// Memory that code lies in which the system's loader doesn't know.
+  void addCode(const void *p, size_t bytes) { codes[address(p)] = bytes; }
+  void removeCode(const void *p) { codes.erase(address(p)); }
+
+  /// Before the call: its code (the object that \p function lies in), and all memory that it
   /// is given. \p bindingCount and \p scalarCount are the lengths of the arrays.
   void before(const std::string &name, const void *function, const LlmrtStep &step,
               void *const *bindings, size_t bindingCount, const int64_t *scalars,
@@ -53,12 +58,13 @@ private:
   void forget(const void *p, size_t bytes);
   bool isKnown(uint64_t at, size_t bytes) const;
   void writeObject(const void *function);
-  /// The region that \p p lies in: its start, or null.
-  const void *regionOf(const void *p, size_t &bytes) const;
+  using Regions = std::map<uint64_t, size_t>;
+  /// The region of \p among that \p p lies in: its start, or null.
+  static const void *regionOf(const Regions &among, const void *p, size_t &bytes);
 
   std::string path;
   std::FILE *out;
-  std::map<uint64_t, size_t> regions;
+  Regions regions, codes;
   std::unordered_map<uint64_t, Page> pages;
   std::vector<std::pair<const void *, size_t>> reached; ///< by the call
   uint64_t calls = 0;

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Runs the CPU kernels of a level that this machine lacks, in the Bochs emulator, and compares the bits.
+"""Runs the CPU kernels of a level that this machine lacks, in an emulator, and compares the bits.
 
-  run_levels.py --build BUILD [--all | --only NAME] [--work DIR] [--level x86-64-v4 | --level x86-64-v4-amx]
-                [--bochs PROGRAM] [--display term] [--model CPU]
+  run_levels.py --build BUILD [--all | --only NAME] [--work DIR] [--level LEVEL]
+                [--emulator PROGRAM] [--display term] [--model CPU]
 
 What kernels do here, at this machine's level, is recorded: those of the unit tests of code generation and those of
 tiny models' plans. Bochs boots our own ROM (guest/), which reads a recording from its disk, calls the kernels of
-the other level on the recorded memory and compares what they leave behind. One line a recording; --all takes every
-unit test and more plans. Where bits differ, this machine's own level runs in the emulator as well: a difference that
-it shows too is the emulator's. Exit status: 0 all the same, 1 a difference or a failure, 2 wrong usage, 77 skipped: no
-Bochs is here. Debian: apt-get install bochs bochs-term.
+the other level on the recorded memory and compares what they leave behind; for AArch64 a program of the same text does
+so under qemu-aarch64. One line a recording; --all takes every unit test and more plans. Where bits differ in Bochs,
+this machine's own level runs there as well: a difference that it shows too is the emulator's. Exit status: 0 all the
+same, 1 a difference or a failure, 2 wrong usage, 77 skipped: the emulator isn't here. Debian: apt-get install bochs
+bochs-term qemu-user.
 """
 
 import argparse
@@ -25,8 +26,9 @@ import threading
 import time
 
 OWN_LEVEL = "x86-64-v3"  # the level whose results are recorded
-# A CPU that has the level, as Bochs names it; the second since Bochs 3.0.
-MODELS = {"x86-64-v4": "tigerlake", "x86-64-v4-amx": "sapphire_rapids"}
+# A CPU that has the level, as Bochs names it (the second since Bochs 3.0) and qemu does.
+BOCHS_MODELS = {"x86-64-v4": "tigerlake", "x86-64-v4-amx": "sapphire_rapids"}
+QEMU_MODELS = {"aarch64-dotprod": "neoverse-n1", "aarch64-i8mm": "max"}
 COMPLETE = "@end of the recording"
 SECTORS = 16 * 63  # a cylinder
 BLOCK = 128 * 512  # what the guest reads at once
@@ -113,6 +115,23 @@ def replay(bochs, rom, model, recording, limit):
             emulator.kill()
             emulator.wait()
             os.close(screen)
+
+
+def replay_in_qemu(qemu, program, model, recording, limit):
+    """The same from the program of guest/Linux.cpp."""
+    # Memory is mapped where it was, and the emulator's own may lie there: it lies elsewhere the next time.
+    for _ in range(5):
+        try:
+            result = subprocess.run([qemu, "-cpu", model, program, recording], capture_output=True, text=True,
+                                    errors="replace", timeout=limit, check=False)
+        except subprocess.TimeoutExpired as error:
+            fail(f"{recording}: no end after {limit} s; so far: {(error.stdout or b'')[-500:]}")
+        lines = result.stdout.splitlines()
+        if not lines or not lines[-1].startswith("@end "):
+            fail(f"qemu ended with {result.returncode}: {(result.stderr or result.stdout)[-800:]}")
+        if lines[-1] != "@end an address of the recording is the emulator's own":
+            break
+    return lines
 
 
 def run(command, environment, what):
@@ -215,17 +234,23 @@ parser.add_argument("--only", metavar="NAME", help="one recording: kernels, llam
 parser.add_argument("--build", required=True, type=pathlib.Path, help="the folder of the build")
 parser.add_argument("--all", action="store_true", help="every unit test of the kernels, and more plans")
 parser.add_argument("--work", type=pathlib.Path, help="folder for temporary files, up to 300 MB")
-parser.add_argument("--level", choices=list(MODELS), default="x86-64-v4", help="the level to run (default: %(default)s)")
-parser.add_argument("--bochs", help="the emulator (default: bochs-bin or bochs of the PATH)")
+parser.add_argument("--level", choices=[*BOCHS_MODELS, *QEMU_MODELS], default="x86-64-v4",
+                    help="the level to run (default: %(default)s)")
+parser.add_argument("--emulator", help="the emulator (default: bochs-bin, bochs, or qemu-aarch64 of the PATH)")
 parser.add_argument("--model", help="the emulated CPU (default: one that has the level)")
 parser.add_argument("--limit", type=float, default=900, help="seconds for a recording (default: %(default)s)")
 parser.add_argument("--display", default="term", help="the emulator's display library (default: %(default)s)")
 options = parser.parse_args()
-emulator = options.bochs or shutil.which("bochs-bin") or shutil.which("bochs")
+in_bochs = options.level in BOCHS_MODELS
+if in_bochs:
+    emulator = options.emulator or shutil.which("bochs-bin") or shutil.which("bochs")
+else:
+    emulator = options.emulator or shutil.which("qemu-aarch64")
 if not emulator:
-    fail("skipped: there is no Bochs here (Debian: apt-get install bochs bochs-term)", 77)
-options.model = options.model or MODELS[options.level]
-if options.model not in subprocess.run([emulator, "--help", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    fail("skipped: there is no " + ("Bochs here (Debian: apt-get install bochs bochs-term)" if in_bochs else
+                                    "qemu-aarch64 here (Debian: apt-get install qemu-user)"), 77)
+options.model = options.model or {**BOCHS_MODELS, **QEMU_MODELS}[options.level]
+if in_bochs and options.model not in subprocess.run([emulator, "--help", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                        text=True, stdin=subprocess.DEVNULL, check=False).stdout.split():
     fail(f"skipped: {emulator} has no CPU {options.model} (test/replay/README.md says which Bochs has)", 77)
 
@@ -236,7 +261,12 @@ with tempfile.TemporaryDirectory(prefix="llmc-levels-", dir=options.work) as tem
 
     def outcome(name, level):
         recording = recordings.make(name, level)
-        result = Outcome(replay(emulator, options.build / "test/replay/rom.bin", options.model, recording, options.limit))
+        if in_bochs:
+            lines = replay(emulator, options.build / "test/replay/rom.bin", options.model, recording, options.limit)
+        else:
+            lines = replay_in_qemu(emulator, options.build / "test/replay/replay.aarch64", options.model, recording,
+                                   options.limit)
+        result = Outcome(lines)
         recording.unlink()
         return result
 
@@ -246,7 +276,7 @@ with tempfile.TemporaryDirectory(prefix="llmc-levels-", dir=options.work) as tem
         what = f"{name}: {result.calls} calls at {options.level}, {result.bytes} bytes compared"
         if result.same:
             print(f"{what}: the same bits", flush=True)
-        elif result.differences and result.is_explained_by(outcome(name, OWN_LEVEL)):
+        elif in_bochs and result.differences and result.is_explained_by(outcome(name, OWN_LEVEL)):
             # Bochs 2.7 rounds ties away from zero when it narrows to f16.
             print(f"{what}: the same bits but for {result.count} that {OWN_LEVEL}'s own code gets there too: "
                   "the emulator's fault", flush=True)

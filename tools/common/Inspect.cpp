@@ -23,7 +23,7 @@ MachineLimits machineLimits(const Plan &plan, const InspectOptions &options) {
     CpuLevel best = CpuLevel::None;
     for (const fbs::CodeModule *m : *plan.head().modules())
       if (auto level = parseCpuLevel(m->level()->string_view());
-          m->target() == fbs::Target::Cpu && level && *level <= machineCpuLevel())
+          m->target() == fbs::Target::Cpu && level && runsLevel(machineCpuLevel(), *level))
         best = std::max(best, *level);
     limits = defaultLimits(cpuLevelName(best), threads);
   }

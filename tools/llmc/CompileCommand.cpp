@@ -100,7 +100,9 @@ CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
       ->group("Compilation");
   command
       ->add_option("--cpu-level", options->cpuLevels,
-                   "levels to carry machine code for (default: all)")
+                   "levels to carry machine code for (x86-64-v3, x86-64-v4, x86-64-v4-amx, "
+                   "aarch64-dotprod, aarch64-i8mm), or all of x86-64 or of aarch64 (default: all of "
+                   "this machine's architecture)")
       ->delimiter(',')
       ->group("Compilation");
   command->add_option("-j,--jobs", options->jobs, "threads (default: all that the process may use)")

@@ -83,8 +83,8 @@ struct Gemm {
         finishToken<Tiles>(tile, m + j, v[j]);
   }
 
-#if defined(LLMC_KERNEL_TILES)
-  /// The same for 16 * Blocks tokens in tile registers.
+#if defined(LLMC_KERNEL_MATRICES)
+  /// The same for Blocks * kTileTokens tokens by instructions for matrices.
   template <int Tiles, int Blocks> KERNEL_LAMBDA void tileTokens(int64_t tile, int64_t m) const {
     constexpr int64_t tokens = Blocks * kTileTokens;
     F32x16 acc[Tiles][tokens];
@@ -101,7 +101,7 @@ struct Gemm {
 #endif
 
   KERNEL_LAMBDA bool usesTiles() const {
-#if defined(LLMC_KERNEL_TILES)
+#if defined(LLMC_KERNEL_MATRICES)
     return xInt8 && tilesTake(group);
 #else
     return false;
@@ -167,9 +167,9 @@ struct Gemm {
   /// Tiles [tile, tile + Tiles) times tokens [begin, end).
   template <int Tiles> KERNEL_LAMBDA void tokens(int64_t tile, int64_t begin, int64_t end) const {
     int64_t m = begin;
-#if defined(LLMC_KERNEL_TILES)
+#if defined(LLMC_KERNEL_MATRICES)
     if (usesTiles() && m + kTileTokens <= end) {
-      TileShapes shapes(tileDepth(group));
+      [[maybe_unused]] TileShapes shapes(group);
       for (; m + 4 * kTileTokens <= end; m += 4 * kTileTokens)
         tileTokens<Tiles, 4>(tile, m);
       for (; m + kTileTokens <= end; m += kTileTokens)

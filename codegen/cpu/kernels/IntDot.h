@@ -2,7 +2,8 @@
 //
 // A unit is 64 bytes: lane r of a U32x16 holds four values of row r of the weights; the activation
 // is four signed bytes in [-127, 127], the same for every lane. What is computed is exact, so the
-// three texts (AVX2, VNNI, and VNNI emulated with plain vectors, which the unit tests run) agree.
+// texts (AVX2, VNNI, VNNI emulated with plain vectors, which the unit tests run, and Arm's dot
+// product) agree.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMC_CODEGEN_CPU_KERNELS_INTDOT_H
@@ -10,7 +11,9 @@
 
 #include "codegen/cpu/kernels/Vector.h"
 
-#if !defined(LLMC_KERNEL_EMULATE_VNNI)
+#if defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#elif !defined(LLMC_KERNEL_EMULATE_VNNI)
 #include <immintrin.h>
 #endif
 
@@ -60,12 +63,51 @@ KERNEL_INLINE I32x16 addBytes(I32x16 sum, const ByteUnit &u, int32_t a) {
 /// What a sum over a group whose activations add to \p sumOfActivations has too much.
 KERNEL_INLINE int32_t byteExcess(int32_t sumOfActivations) { return 128 * sumOfActivations; }
 
+#elif defined(__ARM_FEATURE_DOTPROD)
+
+/// Four lanes of \p v, and four times four as one.
+template <int Part> KERNEL_INLINE int32x4_t quarter(I32x16 v) {
+  return (int32x4_t)__builtin_shufflevector(v, v, 4 * Part, 4 * Part + 1, 4 * Part + 2,
+                                            4 * Part + 3);
+}
+KERNEL_INLINE I32x16 join(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
+  const auto lo = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+  const auto hi = __builtin_shufflevector(c, d, 0, 1, 2, 3, 4, 5, 6, 7);
+  return __builtin_shufflevector((I32x8)lo, (I32x8)hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+                                 14, 15);
+}
+KERNEL_INLINE I32x16 dot(I32x16 sum, U32x16 w, int32_t a) {
+  const int8x16_t x = vreinterpretq_s8_s32(vdupq_n_s32(a));
+  auto part = [&](auto i) KERNEL_LAMBDA {
+    constexpr int p = decltype(i)::value;
+    return vdotq_s32(quarter<p>(sum), vreinterpretq_s8_s32(quarter<p>((I32x16)w)), x);
+  };
+  return join(part(Index<0>{}), part(Index<1>{}), part(Index<2>{}), part(Index<3>{}));
+}
+
+/// Sums of up to eight units of values up to 15.
+struct NibbleSum {
+  I32x16 sum;
+};
+KERNEL_INLINE NibbleSum noNibbles() { return {splatInt(0)}; }
+KERNEL_INLINE NibbleSum lessEightTimes(int32_t sum) { return {splatInt(-8 * sum)}; }
+KERNEL_INLINE void addUnit(NibbleSum &s, U32x16 w, int32_t a) { s.sum = dot(s.sum, w, a); }
+KERNEL_INLINE I32x16 total(const NibbleSum &s) { return s.sum; }
+KERNEL_INLINE void settle(NibbleSum &) { asm volatile("" ::: "memory"); }
+
+/// A unit of signed bytes, which are multiplied as they are.
+struct ByteUnit {
+  U32x16 w;
+};
+KERNEL_INLINE ByteUnit prepareBytes(U32x16 w) { return {w}; }
+KERNEL_INLINE I32x16 addBytes(I32x16 sum, const ByteUnit &u, int32_t a) { return dot(sum, u.w, a); }
+KERNEL_INLINE int32_t byteExcess(int32_t) { return 0; }
+
 #else
 
 KERNEL_INLINE __m256i lowHalf(U32x16 v) { return (__m256i)v.lo; }
 KERNEL_INLINE __m256i highHalf(U32x16 v) { return (__m256i)v.hi; }
 KERNEL_INLINE I32x16 join(__m256i lo, __m256i hi) {
-  typedef int32_t I32x8 __attribute__((ext_vector_type(8)));
   return __builtin_shufflevector((I32x8)lo, (I32x8)hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
                                  14, 15);
 }

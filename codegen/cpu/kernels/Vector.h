@@ -1,8 +1,8 @@
 //===- Vector.h - sixteen lanes, whatever the machine has --------------------===//
 //
 // Every kernel is written over vectors of sixteen lanes: one register at x86-64-v4, two at
-// x86-64-v3. The lanes and the order of operations are those of the text, so results have the same
-// bits at every level. Only IntDot.h knows instructions.
+// x86-64-v3, four on AArch64. The lanes and the order of operations are those of the text, so
+// results have the same bits at every level. Only IntDot.h and GemmTiles.h know instructions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMC_CODEGEN_CPU_KERNELS_VECTOR_H
@@ -21,6 +21,7 @@ typedef float F32x4 __attribute__((ext_vector_type(4)));
 typedef double F64x16 __attribute__((ext_vector_type(16)));
 typedef int64_t I64x16 __attribute__((ext_vector_type(16)));
 typedef int32_t I32x16 __attribute__((ext_vector_type(16)));
+typedef int32_t I32x8 __attribute__((ext_vector_type(8)));
 typedef uint32_t U32x16 __attribute__((ext_vector_type(16)));
 typedef uint16_t U16x16 __attribute__((ext_vector_type(16)));
 typedef int8_t I8x16 __attribute__((ext_vector_type(16)));

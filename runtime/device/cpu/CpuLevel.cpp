@@ -7,17 +7,23 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace llmrt {
 namespace {
 
+enum class Architecture { X86_64, AArch64 };
+
 struct LevelRow {
   CpuLevel level;
   std::string_view name;
+  Architecture architecture;
 };
 constexpr LevelRow levelTable[] = {
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What) {CpuLevel::Id, Name},
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What)                                       \
+  {CpuLevel::Id, Name, Architecture::Arch},
 #include "runtime/device/cpu/CpuLevels.inc"
 };
 
@@ -98,10 +104,31 @@ CpuLevel levelOf(const CpuidBits &bits) {
   return CpuLevel::X86V4Amx;
 }
 
+ArmHwcaps readHwcaps() {
+  ArmHwcaps bits;
+#if defined(__aarch64__)
+  bits.hwcap = ::getauxval(AT_HWCAP);
+  bits.hwcap2 = ::getauxval(AT_HWCAP2);
+#endif
+  return bits;
+}
+
+CpuLevel levelOf(const ArmHwcaps &bits) {
+  constexpr uint64_t advancedSimd = bit(1), dotProduct = bit(20); // HWCAP_ASIMD, HWCAP_ASIMDDP
+  constexpr uint64_t matrixMultiply = bit(13);                    // HWCAP2_I8MM
+  if (!(bits.hwcap & advancedSimd) || !(bits.hwcap & dotProduct))
+    return CpuLevel::None;
+  return bits.hwcap2 & matrixMultiply ? CpuLevel::ArmI8mm : CpuLevel::ArmDot;
+}
+
 CpuLevel machineCpuLevel() {
   static const CpuLevel level = [] {
+#if defined(__aarch64__)
+    return levelOf(readHwcaps());
+#else
     CpuLevel all = levelOf(readCpuid());
     return all == CpuLevel::X86V4Amx && !allowTiles() ? CpuLevel::X86V4 : all;
+#endif
   }();
   return level;
 }
@@ -120,6 +147,18 @@ Result<CpuLevel> parseCpuLevel(std::string_view name) {
   return invalidArgument("unknown CPU level '" + std::string(name) + "'; known: " + levelNames());
 }
 
+static std::optional<Architecture> architectureOf(CpuLevel level) {
+  for (const LevelRow &row : levelTable)
+    if (row.level == level)
+      return row.architecture;
+  return std::nullopt;
+}
+
+bool runsLevel(CpuLevel machine, CpuLevel level) {
+  return level != CpuLevel::None && level <= machine &&
+         architectureOf(level) == architectureOf(machine);
+}
+
 Result<size_t> chooseCpuModule(std::span<const std::string_view> modules, CpuLevel machine,
                                std::string_view forced) {
   std::string present;
@@ -135,7 +174,7 @@ Result<size_t> chooseCpuModule(std::span<const std::string_view> modules, CpuLev
     Result<CpuLevel> wanted = parseCpuLevel(forced);
     if (!wanted)
       return wanted.status().withContext("LLMRT_CPU_LEVEL");
-    if (*wanted > machine)
+    if (!runsLevel(machine, *wanted))
       return unsupported("LLMRT_CPU_LEVEL=" + std::string(forced) + ": this machine has " +
                          std::string(cpuLevelName(machine)) + " only");
     for (size_t i = 0; i < modules.size(); ++i)
@@ -150,7 +189,7 @@ Result<size_t> chooseCpuModule(std::span<const std::string_view> modules, CpuLev
   for (size_t i = 0; i < modules.size(); ++i) {
     // A level that a newer compiler knows and this runtime does not is passed over.
     Result<CpuLevel> level = parseCpuLevel(modules[i]);
-    if (!level || *level > machine || *level < bestLevel)
+    if (!level || !runsLevel(machine, *level) || *level < bestLevel)
       continue;
     best = i;
     bestLevel = *level;
@@ -163,7 +202,8 @@ Result<size_t> chooseCpuModule(std::span<const std::string_view> modules, CpuLev
 }
 
 bool isLesserCode(CpuLevel level, CpuLevel machine) {
-  return level < std::min(machine, CpuLevel::X86V4);
+  return level != machine && level != CpuLevel::X86V4 && level != CpuLevel::ArmDot &&
+         runsLevel(machine, level);
 }
 
 } // namespace llmrt

@@ -22,20 +22,6 @@ void *memset(void *to, int value, size_t bytes) {
   asm volatile("rep stosb" : "+D"(to), "+c"(bytes) : "a"(value) : "memory");
   return start;
 }
-int memcmp(const void *a, const void *b, size_t bytes) {
-  const uint8_t *x = static_cast<const uint8_t *>(a), *y = static_cast<const uint8_t *>(b);
-  for (; bytes >= 8; x += 8, y += 8, bytes -= 8) {
-    uint64_t v, w;
-    memcpy(&v, x, 8);
-    memcpy(&w, y, 8);
-    if (v != w)
-      break;
-  }
-  for (size_t i = 0; i < bytes; ++i)
-    if (x[i] != y[i])
-      return x[i] < y[i] ? -1 : 1;
-  return 0;
-}
 }
 
 //===- Serial port: a 16550 at 0x3f8 ------------------------------------------===//
@@ -47,20 +33,6 @@ void llmc::replay::print(const char *text, size_t length) {
     }
     out(0x3f8, static_cast<uint8_t>(text[i]));
   }
-}
-void llmc::replay::print(const char *text) {
-  for (; *text; ++text)
-    print(text, 1);
-}
-void llmc::replay::printHex(uint64_t value) {
-  print("0x");
-  for (int shift = 60; shift >= 0; shift -= 4)
-    print(&"0123456789abcdef"[value >> shift & 15], 1);
-}
-void llmc::replay::printDecimal(uint64_t value) {
-  if (value >= 10)
-    printDecimal(value / 10);
-  print(&"0123456789"[value % 10], 1);
 }
 void llmc::replay::stop(const char *why) {
   print("@end ");
@@ -94,9 +66,6 @@ struct __attribute__((packed)) Gate {
   uint32_t high, zero;
 };
 Gate gates[32];
-
-const char *currentName = "nothing yet";
-size_t currentLength = 11;
 
 /// What a processor pushes on a fault, below it the error code (or 0) and the vector.
 struct Frame {
@@ -163,12 +132,6 @@ void llmc::replay::catchFaults() {
   } table{sizeof(gates) - 1, reinterpret_cast<uint64_t>(gates)};
   asm volatile("lidt %0" : : "m"(table));
 }
-
-void llmc::replay::setCurrent(const char *name, size_t length) {
-  currentName = name;
-  currentLength = length;
-}
-void llmc::replay::printCurrent() { print(currentName, currentLength); }
 
 bool llmc::replay::allowVectors() {
   const Cpuid state = cpuid(0xd, 0);

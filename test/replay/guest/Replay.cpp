@@ -60,13 +60,11 @@ void call(const Record &record, uint32_t mxcsr) {
   readDisk(name, padded(length));
   nameLength = length;
   setCurrent(name, nameLength);
-  uint32_t saved;
-  asm volatile("stmxcsr %0; ldmxcsr %1" : "=m"(saved) : "m"(mxcsr));
+  FloatMode mode(mxcsr);
   reinterpret_cast<LlmrtKernel>(record.address)(
       reinterpret_cast<const LlmrtStep *>(c.step), reinterpret_cast<void *const *>(c.bindings),
       reinterpret_cast<const int64_t *>(c.scalars), c.taskBegin, c.taskEnd,
       reinterpret_cast<void *>(c.scratch));
-  asm volatile("vzeroupper; ldmxcsr %0" : : "m"(saved));
   ++calls;
 }
 

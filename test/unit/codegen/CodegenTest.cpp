@@ -113,15 +113,18 @@ TEST(CpuParts, LevelsShareWhatTilesDoNotServe) {
   EXPECT_EQ(text, "x86-64-v3.int8_gemm 1 x86-64-v3\n"
                   "x86-64-v4.int8_gemm 1 x86-64-v4\n"
                   "x86-64-v4-amx.int8_gemm 1 x86-64-v4-amx\n"
+                  "aarch64-dotprod.int8_gemm 1 aarch64-dotprod\n"
+                  "aarch64-i8mm.int8_gemm 1 aarch64-i8mm\n"
                   "x86-64-v3 " +
                       rest +
                       " x86-64-v3\n"
                       "x86-64-v4 " +
-                      rest + " x86-64-v4 x86-64-v4-amx\n");
+                      rest + " x86-64-v4 x86-64-v4-amx\n" + "aarch64-dotprod " + rest +
+                      " aarch64-dotprod aarch64-i8mm\n");
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::Location loc = mlir::UnknownLoc::get(&context);
-  std::string tiles = *emitCpuPart(loc, parts[2], 2), others = *emitCpuPart(loc, parts[4], 2);
+  std::string tiles = *emitCpuPart(loc, parts[2], 2), others = *emitCpuPart(loc, parts[6], 2);
   CpuObject object = *linkCpuObject(loc, specs, CpuLevel::X86V4Amx, {tiles, others});
   LoadedObject loaded(object.bytes);
   for (const KernelSpec &spec : specs)

@@ -1,5 +1,6 @@
 #include "test/unit/codegen/KernelRunner.h"
 
+#include "test/replay/ForeignObject.h"
 #include "test/replay/Recorder.h"
 
 #include "gtest/gtest.h"
@@ -38,7 +39,7 @@ static replay::Recorder *recorder() {
 }
 static CpuLevel recordedLevel() {
   const std::string name = std::getenv("LLMC_RECORD_LEVEL");
-#define LLMRT_CPU_LEVEL(Id, Name, Cpu, Features, What)                                             \
+#define LLMRT_CPU_LEVEL(Id, Name, Arch, Cpu, Features, What)                                       \
   if (name == Name)                                                                                \
     return CpuLevel::Id;
 #include "runtime/device/cpu/CpuLevels.inc"
@@ -47,6 +48,11 @@ static CpuLevel recordedLevel() {
 }
 
 LoadedObject::LoadedObject(const std::string &bytes) {
+  if (replay::ForeignObject::isForeign(bytes)) {
+    foreign = std::make_unique<replay::ForeignObject>(bytes);
+    recorder()->addCode(foreign->memory(), foreign->size());
+    return;
+  }
   fd = memfd_create("kernel", MFD_CLOEXEC);
   if (write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
     ADD_FAILURE() << "short write";
@@ -55,11 +61,16 @@ LoadedObject::LoadedObject(const std::string &bytes) {
     ADD_FAILURE() << dlerror();
 }
 LoadedObject::~LoadedObject() {
+  if (foreign)
+    recorder()->removeCode(foreign->memory());
   if (handle)
     dlclose(handle);
-  close(fd);
+  if (fd >= 0)
+    close(fd);
 }
 LlmrtKernel LoadedObject::find(const std::string &symbol) const {
+  if (foreign)
+    return reinterpret_cast<LlmrtKernel>(const_cast<void *>(foreign->find(symbol)));
   return reinterpret_cast<LlmrtKernel>(dlsym(handle, symbol.c_str()));
 }
 

@@ -15,12 +15,17 @@
 #include <string>
 #include <vector>
 
+namespace llmc::replay {
+class ForeignObject;
+}
+
 namespace llmc::test {
 
 /// The levels that this machine runs.
 std::vector<CpuLevel> runnableLevels();
 
-/// An ELF object in memory, opened with memfd_create and dlopen.
+/// An ELF object in memory, opened with memfd_create and dlopen; of another architecture only while
+/// calls are recorded.
 class LoadedObject {
 public:
   explicit LoadedObject(const std::string &bytes);
@@ -31,6 +36,7 @@ public:
 private:
   int fd = -1;
   void *handle = nullptr;
+  std::unique_ptr<replay::ForeignObject> foreign;
 };
 
 /// 64-byte aligned bytes with a guard after them that must stay untouched; filled with NaNs.

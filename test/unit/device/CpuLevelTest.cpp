@@ -44,8 +44,17 @@ TEST(CpuLevel, TilesNeedBothTheirInstructionsAndTheSystem) {
   EXPECT_EQ(levelOf(tiles), CpuLevel::X86V4);
 }
 
+TEST(CpuLevel, FollowsHwcaps) {
+  constexpr uint64_t simd = 1 << 1, dot = 1 << 20, i8mm = 1 << 13;
+  EXPECT_EQ(levelOf(ArmHwcaps{}), CpuLevel::None);
+  EXPECT_EQ(levelOf(ArmHwcaps{simd, i8mm}), CpuLevel::None);
+  EXPECT_EQ(levelOf(ArmHwcaps{simd | dot, 0}), CpuLevel::ArmDot);
+  EXPECT_EQ(levelOf(ArmHwcaps{simd | dot, i8mm}), CpuLevel::ArmI8mm);
+}
+
 TEST(CpuLevel, NamesRoundTrip) {
-  for (CpuLevel level : {CpuLevel::X86V3, CpuLevel::X86V4, CpuLevel::X86V4Amx})
+  for (CpuLevel level :
+       {CpuLevel::X86V3, CpuLevel::X86V4, CpuLevel::X86V4Amx, CpuLevel::ArmDot, CpuLevel::ArmI8mm})
     EXPECT_EQ(*parseCpuLevel(cpuLevelName(level)), level);
   Result<CpuLevel> unknown = parseCpuLevel("pentium");
   ASSERT_FALSE(unknown);
@@ -71,12 +80,26 @@ TEST(CpuLevel, ChoosesTheBestThatTheMachineHas) {
   EXPECT_EQ(*chooseCpuModule(both, CpuLevel::X86V4Amx, ""), 1u); // a plan without use for tiles
 }
 
+TEST(CpuLevel, RunsCodeOfItsOwnArchitectureOnly) {
+  const std::string_view x86[] = {"x86-64-v3", "x86-64-v4"};
+  const std::string_view arm[] = {"aarch64-dotprod", "aarch64-i8mm"};
+  const std::string_view every[] = {"x86-64-v3", "x86-64-v4", "aarch64-dotprod", "aarch64-i8mm"};
+  EXPECT_FALSE(chooseCpuModule(x86, CpuLevel::ArmI8mm, ""));
+  EXPECT_FALSE(chooseCpuModule(arm, CpuLevel::X86V4Amx, ""));
+  EXPECT_EQ(*chooseCpuModule(every, CpuLevel::X86V4Amx, ""), 1u);
+  EXPECT_EQ(*chooseCpuModule(every, CpuLevel::ArmDot, ""), 2u);
+  EXPECT_EQ(*chooseCpuModule(every, CpuLevel::ArmI8mm, ""), 3u);
+  EXPECT_FALSE(chooseCpuModule(every, CpuLevel::ArmI8mm, "x86-64-v3"));
+  EXPECT_FALSE(chooseCpuModule(every, CpuLevel::None, ""));
+}
+
 TEST(CpuLevel, CodeThatLeavesOutWhatTheMachineCanDo) {
   EXPECT_FALSE(isLesserCode(CpuLevel::X86V3, CpuLevel::X86V3));
   EXPECT_TRUE(isLesserCode(CpuLevel::X86V3, CpuLevel::X86V4));
   EXPECT_TRUE(isLesserCode(CpuLevel::X86V3, CpuLevel::X86V4Amx));
   EXPECT_FALSE(isLesserCode(CpuLevel::X86V4, CpuLevel::X86V4Amx)) << "no use for tiles";
   EXPECT_FALSE(isLesserCode(CpuLevel::X86V4Amx, CpuLevel::X86V4Amx));
+  EXPECT_FALSE(isLesserCode(CpuLevel::ArmDot, CpuLevel::ArmI8mm)) << "no use for SMMLA";
 }
 
 TEST(CpuLevel, ForcedLevelIsTakenOrRefused) {
