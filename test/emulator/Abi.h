@@ -121,6 +121,28 @@ float simt_atomic_add_f32(float *, float, simt::Where);
 /// __threadfence.
 void simt_fence(simt::Where);
 
+// Hopper (sm90.cuh). An mbarrier is 8 bytes of shared memory; \p bytes are announced with the
+// arrival.
+void simt_mbarrier_init(void *barrier, int arrivals, simt::Where);
+void simt_mbarrier_init_fence(simt::Where);
+void simt_mbarrier_arrive(void *barrier, int bytes, simt::Where);
+void simt_mbarrier_wait(void *barrier, int parity, simt::Where);
+/// cp.async.bulk.tensor: the box at \p at, innermost first, of a map that encodeTensorMap wrote.
+void simt_copy_tensor(void *destination, const void *map, const int *at, int rank, void *barrier,
+                      simt::Where);
+/// fence.proxy.async.
+void simt_proxy_fence(simt::Where);
+
+// wgmma: d[columns / 8][4] (+)= a b of m64 n(columns) k16; \p alongRows: b is [16][columns] in
+// memory, not [columns][16].
+void simt_wgmma(float *d, int columns, const unsigned *a, uint64_t b, int alongRows, int isBf16,
+                int add, simt::Where);
+void simt_wgmma_fence(simt::Where);
+void simt_wgmma_commit(simt::Where);
+void simt_wgmma_wait(int groupsLeft, simt::Where);
+/// setmaxnreg.
+void simt_set_registers(int count, simt::Where);
+
 /// The offset in the block's shared memory, as cvta.to.shared gives it.
 uint32_t simt_shared_address(const void *);
 

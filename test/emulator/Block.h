@@ -6,18 +6,54 @@
 #include "test/emulator/Checker.h"
 
 #include <bit>
+#include <map>
 #include <random>
 #include <vector>
 
 namespace simt {
 
-enum class State : uint8_t { Runnable, AtCollective, AtBarrier, Exited };
+enum class State : uint8_t { Runnable, AtCollective, AtBarrier, AtMbarrier, AtWarpgroup, Exited };
 
 struct AsyncCopy {
   unsigned char *destination;
   const void *source;
   int bytes, sourceBytes;
   Site site;
+};
+
+/// wgmma.mma_async, as one thread asked for it. Its sums are poisoned until it is done.
+struct Product {
+  float *d;
+  int columns;
+  const unsigned *aNow; ///< where a lies: it must not change
+  unsigned a[4];
+  uint64_t b;
+  bool alongRows, isBf16, add;
+  bool isChained;          ///< its sums are those of an earlier unfinished one
+  std::vector<float> sums; ///< what d held, of the first of a chain
+  Where at;
+};
+
+/// A box on its way into shared memory.
+struct TensorCopy {
+  struct Row {
+    unsigned char *destination; ///< 16 bytes
+    const void *source;         ///< null: zeros
+  };
+  std::vector<Row> rows;
+  void *barrier;
+  Site site;
+};
+
+struct Mbarrier {
+  int expected = 0;  ///< arrivals of a phase
+  int pending = 0;   ///< of this phase
+  int64_t bytes = 0; ///< announced and not there yet
+  int parity = 0;    ///< of this phase
+  unsigned slot = 0; ///< of its copies in the checker's clocks
+  unsigned initialiser = 0;
+  bool isFenced = false; ///< copies may count on it
+  Knowledge arrivals, done;
 };
 
 struct Thread : ThreadView {
@@ -31,6 +67,18 @@ struct Thread : ThreadView {
   unsigned meetings;                 ///< barriers and operations of the whole warp so far
   std::vector<AsyncCopy> openCopies; ///< issued since the last commit
   std::vector<std::vector<AsyncCopy>> copyGroups;
+  void *mbarrier;                    ///< that it waits for
+  int parity;                        ///< and the parity of the phase
+  bool registersFenced;              ///< wgmma.fence since the last wait
+  std::vector<Product> openProducts; ///< since the last commit
+  std::vector<std::vector<Product>> productGroups;
+};
+
+/// Threads of a warpgroup that have arrived at a wait for products.
+struct WarpgroupWait {
+  unsigned arrived = 0;
+  int groupsLeft;
+  Where at;
 };
 
 /// A warp operation that lanes are gathering for.
@@ -68,6 +116,9 @@ struct Block : BlockView {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   Barrier barriers[16];
+  std::map<void *, Mbarrier> mbarriers;
+  std::vector<TensorCopy> tensorCopies; ///< on their way
+  std::vector<WarpgroupWait> warpgroups;
   void *launcher; ///< the stack pointer of whoever runs the block
   bool failed;
   std::minstd_rand random;
@@ -90,6 +141,11 @@ void yieldThread();
 /// Marks it as waiting, or as runnable again.
 void block(Thread &t, State why, Where at);
 void wake(Thread &t);
+
+/// Lands one of the copies that are on their way, by the order of threads; false: there is none.
+bool landTensorCopy(Block &b);
+/// Whether an address lies in the block's shared memory.
+bool isShared(const Block &b, const void *address);
 
 /// Ends the launch with a report about the current thread.
 [[noreturn]] void fail(const char *kind, const std::string &text);

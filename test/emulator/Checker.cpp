@@ -36,7 +36,10 @@ bool orderedBefore(const Access &a, const Thread &t, const BlockChecker &c, bool
           : "block " + std::to_string(other.run - c.firstRunOfLaunch) + " (in order of runs) ";
   fail((std::string(space) + " race").c_str(),
        what + ": " + now + " at " + site.text() + " is not ordered after the " + before + " by " +
-           otherBlock + "thread " + std::to_string(other.thread) + " at " + other.site.text());
+           otherBlock +
+           (other.thread < currentBlock->threadCount ? "thread " + std::to_string(other.thread)
+                                                     : "an asynchronous copy") +
+           " at " + other.site.text());
 }
 
 /// Compares this access with what the cell remembers, and remembers it.
@@ -153,8 +156,9 @@ void BlockChecker::start(const Block &block, uint64_t thisRun, uint64_t firstRun
   run = thisRun;
   firstRunOfLaunch = firstRun;
   epoch = 1;
-  clocks.assign(block.threadCount, 1);
-  known.resize(size_t(block.threadCount) * block.threadCount);
+  clocks.assign(block.threadCount + maxMbarriers, 1);
+  known.resize(size_t(block.threadCount) * clocks.size());
+  fencedAt.assign(block.threadCount, 0);
   knownEpoch.assign(block.threadCount, 0);
   readers.clear();
   visibility.assign(block.threadCount, {});
@@ -224,6 +228,38 @@ void checkAccess(const void *address, int bytes, Mode mode, Site site, int align
   std::snprintf(text, sizeof text, " at %p", address);
   fail("not device memory",
        describe(*t) + ": " + std::to_string(bytes) + what + text + "; at " + site.text());
+}
+
+void checkProxyRead(const void *address, int bytes, Site site) {
+  checkAccess(address, bytes, Mode::Read, site, 16, false);
+  Block &b = *currentBlock;
+  BlockChecker &c = b.checker;
+  if (!c.on)
+    return;
+  const auto offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(b.shared);
+  c.sharedShadow.each(offset, bytes, [&](Cell &cell) {
+    const Access &w = cell.write;
+    if (w.run == c.run && w.thread < b.threadCount && w.clock > c.fencedAt[w.thread])
+      fail("missing proxy fence", describe(*currentThread()) + ": shared offset " +
+                                      std::to_string(offset) + " at " + site.text() +
+                                      ", which thread " + std::to_string(w.thread) + " wrote at " +
+                                      w.site.text() + " without fence.proxy.async after it");
+  });
+}
+
+void noteCopied(const void *address, int bytes, unsigned slot, Site site) {
+  setSharedState(address, bytes, Initialised);
+  Block &b = *currentBlock;
+  BlockChecker &c = b.checker;
+  if (!c.on)
+    return;
+  const auto offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(b.shared);
+  const Access write{c.run, c.epoch, c.clocks[slot], uint16_t(slot), false, site};
+  c.sharedShadow.each(offset, bytes, [&](Cell &cell) {
+    cell.write = write;
+    cell.read = {};
+    cell.readers = -1;
+  });
 }
 
 void setSharedState(const void *address, int bytes, ByteState state) {

@@ -30,6 +30,9 @@ namespace simt {
 struct Thread;
 struct Block;
 
+/// Clocks of a block besides those of its threads: one an mbarrier, of the copies that count on it.
+inline constexpr unsigned maxMbarriers = 32;
+
 enum class Mode : uint8_t { Read, Write, Atomic };
 
 /// One access, for comparing with later ones. Runs number block executions from 1; 0 is no access.
@@ -97,8 +100,9 @@ struct BlockChecker {
   bool on = false;
   uint64_t run = 0, firstRunOfLaunch = 0;
   uint32_t epoch = 0;
-  std::vector<uint32_t> clocks;     ///< [threads] own counters
-  std::vector<uint32_t> known;      ///< [threads, threads], of this epoch
+  std::vector<uint32_t> clocks;     ///< [threads + maxMbarriers] own counters
+  std::vector<uint32_t> known;      ///< [threads, threads + maxMbarriers], of this epoch
+  std::vector<uint32_t> fencedAt;   ///< [threads] own counters at the last fence.proxy.async
   std::vector<uint32_t> knownEpoch; ///< [threads]: rows of other epochs are zero
   std::vector<std::vector<Access>> readers;
   std::vector<ThreadVisibility> visibility; ///< [threads]
@@ -121,6 +125,11 @@ struct BlockChecker {
 /// \p isCounted: it is a transaction of its own (Traffic.h).
 void checkAccess(const void *address, int bytes, Mode mode, Site site, int alignment,
                  bool isCounted = true);
+/// A read of shared memory by the asynchronous proxy on behalf of the current thread: what threads
+/// wrote must be ordered before, with a proxy fence of the writer between.
+void checkProxyRead(const void *address, int bytes, Site site);
+/// Shared memory only: the copies of clock \p slot wrote these bytes.
+void noteCopied(const void *address, int bytes, unsigned slot, Site site);
 /// Shared memory only: the state of bytes that an asynchronous copy writes.
 void setSharedState(const void *address, int bytes, ByteState state);
 /// Before the atomic at \p address itself: publishes and takes up.

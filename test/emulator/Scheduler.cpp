@@ -110,6 +110,13 @@ void record(const char *kind, const std::string &text) {
                whereText(t.at) + ")"];
       break;
     }
+    case State::AtMbarrier:
+      ++states["at an mbarrier, for parity " + std::to_string(t.parity) + " (" + whereText(t.at) +
+               ")"];
+      break;
+    case State::AtWarpgroup:
+      ++states["at a wait for products (" + whereText(t.at) + ")"];
+      break;
     case State::Runnable:
       ++states["runnable"];
     }
@@ -131,6 +138,14 @@ void checkExit(Block &b, Thread &t) {
   if (!t.openCopies.empty())
     fail("copy in flight", describe(t) + " exits without waiting for its asynchronous copy at " +
                                t.openCopies.front().site.text());
+  if (!t.openProducts.empty() || !t.productGroups.empty())
+    fail("product in flight",
+         describe(t) + " exits without waiting for its wgmma at " +
+             Site((t.productGroups.empty() ? t.openProducts : t.productGroups.front()).front().at)
+                 .text());
+  if (const WarpgroupWait &w = b.warpgroups[t.linear / 128]; w.arrived)
+    fail("warpgroup divergence",
+         describe(t) + " exits while others of its warpgroup wait at " + whereText(w.at));
   for (const Gathering &g : b.warpOf(t).gatherings)
     if (g.arrived && (g.mask >> t.lane & 1))
       fail("warp divergence", describe(t) + " exits while lanes of its warp wait for it at " +
@@ -153,9 +168,14 @@ void runThread() {
   w.alive &= ~(1u << t.lane);
   --b.alive;
   Thread *next = pick(b, &t);
+  while (!next && b.alive && landTensorCopy(b))
+    next = pick(b, &t);
   if (!next) {
     if (b.alive)
       deadlock(b);
+    if (!b.tensorCopies.empty())
+      fail("copy in flight", "the block ends before its asynchronous copy at " +
+                                 b.tensorCopies.front().site.text() + " is there");
     leaveBlock();
   }
   switchTo(next);
@@ -173,6 +193,9 @@ void prepareThreads(Block &b) {
   }
   b.threads.resize(b.threadCount);
   b.warps.resize((b.threadCount + 31) / 32);
+  b.warpgroups.assign((b.threadCount + 127) / 128, {});
+  b.mbarriers.clear();
+  b.tensorCopies.clear();
   for (unsigned i = 0; i < b.warps.size(); ++i) {
     unsigned lanes = std::min(32u, b.threadCount - i * 32);
     b.warps[i].runnable = b.warps[i].alive = lanes == 32 ? ~0u : (1u << lanes) - 1;
@@ -189,6 +212,9 @@ void prepareThreads(Block &b) {
     t.meetings = 0;
     t.openCopies.clear();
     t.copyGroups.clear();
+    t.registersFenced = false;
+    t.openProducts.clear();
+    t.productGroups.clear();
     char *low = b.stacks + i * stackBytes;
     t.stackLow = reinterpret_cast<uintptr_t>(low);
     t.stackHigh = t.stackLow + stackBytes;
@@ -303,9 +329,15 @@ void wake(Thread &t) {
 
 void yieldThread() {
   Thread *t = currentThread();
-  Thread *next = pick(*currentBlock, t);
+  Block &b = *currentBlock;
+  // Copies land as late as they may: when nobody can go on without; in a random order also before.
+  if (options().order == Order::Random && !b.tensorCopies.empty() && b.random() % 8 == 0)
+    landTensorCopy(b);
+  Thread *next = pick(b, t);
+  while (!next && landTensorCopy(b))
+    next = pick(b, t);
   if (!next)
-    deadlock(*currentBlock);
+    deadlock(b);
   if (next != t)
     switchTo(next);
 }

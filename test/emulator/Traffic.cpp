@@ -116,6 +116,32 @@ void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, b
   i.executions[n].push_back({address, thread.lane, bytes});
 }
 
+void noteBulkRead(uint64_t address, uint64_t bytes, Site site) {
+  if (!counting)
+    return;
+  Totals &t = totals[{site.key(), false}];
+  t.site = site;
+  ++t.sum.executions;
+  t.sum.bytes += bytes;
+  t.sum.transactions += (address + bytes - 1) / 32 - address / 32 + 1;
+  t.sum.leastTransactions += (bytes + 31) / 32;
+}
+
+void noteCoreMatrix(const uint32_t (&rows)[8], Site site) {
+  if (!counting)
+    return;
+  std::vector<Lane> lanes;
+  for (unsigned i = 0; i < 8; ++i)
+    lanes.push_back({rows[i], i, 16});
+  Totals &t = totals[{site.key(), true}];
+  t.site = site;
+  t.sum.shared = true;
+  ++t.sum.executions;
+  t.sum.bytes += 128;
+  t.sum.transactions += wavefronts(lanes);
+  ++t.sum.leastTransactions;
+}
+
 void finishTraffic() {
   for (auto &[key, instruction] : running) {
     Totals &t = totals[key.place];

@@ -12,6 +12,11 @@ extern thread_local const void *instruction;
 
 /// One lane's part of an instruction. Does nothing unless countTraffic(true).
 void noteTraffic(const Thread &thread, uint64_t address, int bytes, Site site, bool shared);
+/// A copy unit's read of contiguous global memory.
+void noteBulkRead(uint64_t address, uint64_t bytes, Site site);
+/// A wgmma's read of 8 rows of 16 bytes at these shared offsets: one wavefront if they lie in
+/// different banks.
+void noteCoreMatrix(const uint32_t (&rows)[8], Site site);
 /// The block is done: what its warps did together is complete.
 void finishTraffic();
 

@@ -42,13 +42,13 @@ std::map<const void *, Published> &published() {
   return all;
 }
 
+} // namespace
+
 bool isShared(const Block &b, const void *address) {
   const auto p = reinterpret_cast<uintptr_t>(address),
              shared = reinterpret_cast<uintptr_t>(b.shared);
   return (p >= shared && p < shared + b.sharedBytes) || (p >= b.staticLow && p < b.staticHigh);
 }
-
-} // namespace
 
 void BlockChecker::tell(unsigned thread, Knowledge &knowledge) {
   const size_t n = clocks.size();

@@ -7,6 +7,9 @@
 //
 // Every entry is
 //     extern "C" __global__ void NAME(const LlmrtCudaStep *step, LlmrtCudaBindings b)
+// or, where the plan says that it takes tensor maps (ABI 3),
+//     extern "C" __global__ void NAME(const LlmrtCudaStep *step, LlmrtCudaBindings b,
+//                                     const __grid_constant__ LlmrtKvMaps maps)
 // `step` is in device memory: a graph that was captured for a bucket of sizes replays with new
 // contents. A grid may be larger than the step needs (it is that of the bucket); blocks beyond the
 // step's own T, S, R and Q return at once.
@@ -15,7 +18,7 @@
 #ifndef LLMRT_DEVICE_CUDA_KERNELABI_H
 #define LLMRT_DEVICE_CUDA_KERNELABI_H
 
-#define LLMRT_CUDA_ABI 2
+#define LLMRT_CUDA_ABI 3
 
 #define LLMRT_CUDA_MAX_BINDINGS 12
 #define LLMRT_CUDA_MAX_SCALARS 8
@@ -53,6 +56,18 @@ typedef struct LlmrtCudaBindings {
   /// Zeroed once when the plan is loaded; one piece serves all commands, which run in order.
   void *scratch;
 } LlmrtCudaBindings;
+
+/// A CUtensorMap: what cuTensorMapEncodeTiled writes, and the kernel hands to the copy unit.
+typedef struct LlmrtTensorMap {
+  unsigned long long opaque[16];
+} __attribute__((aligned(64))) LlmrtTensorMap;
+
+/// The keys and the values of one layer's cache (ABI 3): 16-bit elements, dimensions from the
+/// innermost [element, offset in the block, KV head, block], zeros beyond; swizzled by 128 bytes in
+/// shared memory. A copy takes 64 elements of 16 tokens of a head and block (page), or of one.
+typedef struct LlmrtKvMaps {
+  LlmrtTensorMap keyPage, keyToken, valuePage, valueToken;
+} LlmrtKvMaps;
 
 /// KV memory of one block on CUDA: the layers one after the other, layer l at blockTokens * (KV
 /// bytes a token of the layers before l). Inside a layer, for each KV head all keys, then all
