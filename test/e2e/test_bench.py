@@ -1,9 +1,14 @@
 """bench's comparisons: what they print adds up, and wrong input is named. Speeds are never tested."""
 import json
+import pathlib
+import subprocess
+import sys
 
+import numpy
 import pytest
 
-from conftest import llmc
+import draft_pair
+from conftest import BIN, llmc
 
 
 def bench(plan, *flags):
@@ -21,6 +26,18 @@ def test_speculation_beside_plain_decoding(tiny_plan, tmp_path):
         assert p["ratio"] == pytest.approx(p["speculative"] / p["plain"])
     assert "geometric mean" in llmc("bench", tiny_plan, "--prompts", prompts, "--speculative-config", '{"method": "ngram"}',
                                     "-n", 4, "-r", 1).stdout
+
+
+def test_a_pair_of_models_agrees_as_often_as_asked_for(tiny, tmp_path):
+    script = pathlib.Path(__file__).with_name("draft_pair.py")
+    result = subprocess.run([sys.executable, script, "--llmc", BIN / "llmc", "--tokenizer", tiny / "llama", "--directory", tmp_path,
+                             "--tiny", "--acceptance", "1", "--not-adaptive", "--threads", "1", "--tokens", "24",
+                             "--repetitions", "1", "--json"], check=True, capture_output=True, text=True)
+    prompts = json.loads(result.stdout)["prompts"]
+    assert len(prompts) == 10 and all(p["tokens"] == 24 for p in prompts)
+    assert all(0 < p["draft_tokens"] == p["accepted_tokens"] for p in prompts)
+    large, small = draft_pair.successors(40000, 0.3, numpy.random.default_rng(1))
+    assert (large[300:] == small[300:]).mean() == pytest.approx(0.3, abs=0.01) and large.min() == 300
 
 
 def test_continuous_beside_static_batches(tiny_plan):

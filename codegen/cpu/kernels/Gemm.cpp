@@ -183,7 +183,11 @@ struct Gemm {
         block<Tiles, kTokenBlock>(tile, m);
     for (; m + 4 <= end; m += 4)
       block<Tiles, 4>(tile, m);
-    for (; m < end; ++m)
+    if (m + 2 <= end) { // a guess and the token before it: speculation's smallest step
+      block<Tiles, 2>(tile, m);
+      m += 2;
+    }
+    if (m < end)
       block<Tiles, 1>(tile, m);
   }
 };

@@ -58,7 +58,7 @@ TEST_P(Gemm, MatchesReferenceBitwise) {
   for (CpuLevel level : runnableLevels())
     for (int64_t taskTiles : {1, 4}) {
       CompiledKernel kernel("gemm", gemmConstants(w, c.group, c.group, taskTiles), level);
-      for (int64_t m : {1, 2, 3, 4, 7, 19, 70}) {
+      for (int64_t m : {1, 2, 3, 4, 6, 7, 19, 70}) {
         std::vector<float> part(x.begin(), x.begin() + m * c.k);
         Buffer input = Buffer::of(part);
         if (c.group)
