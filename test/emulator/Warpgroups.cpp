@@ -4,6 +4,7 @@
 #include "test/emulator/Traffic.h"
 
 #include <cstring>
+#include <memory>
 
 namespace simt {
 namespace {
@@ -66,6 +67,10 @@ void checkOperand(const Product &p, bool isCounted) {
   });
 }
 
+struct Matrices {
+  float a[64][16], c[64][256], b[16][256];
+};
+
 /// The product of all threads of a group, which asked for the same one.
 void carryOut(Thread *group, size_t index, size_t of) {
   const Product &first = group->productGroups[of][index];
@@ -73,7 +78,9 @@ void carryOut(Thread *group, size_t index, size_t of) {
   simt_thread = group;
   checkOperand(first, true);
   simt_thread = last;
-  static thread_local float a[64][16], c[64][256], matrix[16][256];
+  // On the heap: a library that is loaded late has little room for thread-local variables.
+  static thread_local const std::unique_ptr<Matrices> kept = std::make_unique<Matrices>();
+  auto &[a, c, matrix] = *kept;
   for (unsigned l = 0; l < groupThreads; ++l) {
     const Product &p = group[l].productGroups[of][index];
     if (p.b != first.b || p.columns != first.columns || p.alongRows != first.alongRows ||
