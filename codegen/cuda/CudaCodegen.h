@@ -48,6 +48,7 @@ struct CudaUnit {
   std::string family; ///< "gemm", ...: the file is family.cu
   std::string text;
   std::vector<CudaEntry> entries;
+  bool isSampling = false; ///< of emitCudaSampling(): its entries are of no kernel of the program
 };
 
 /// What the text says and depends on besides the kernels.
@@ -62,6 +63,10 @@ struct CudaModel {
 /// an error at \p loc that names the kernel.
 llvm::FailureOr<std::vector<CudaUnit>>
 emitCudaUnits(mlir::Location loc, llvm::ArrayRef<KernelSpec> specs, const CudaModel &model);
+
+/// The unit that draws tokens from rows of \p vocabulary logits; its entries, of no kernel of the
+/// program, are launched in this order after it.
+CudaUnit emitCudaSampling(const CudaModel &model, int64_t vocabulary);
 
 /// A header that the units include, by the name they include it with.
 struct CudaHeader {

@@ -59,7 +59,12 @@ FailureOr<std::vector<CudaUnit>> llmc::emitCudaUnits(plan::ProgramOp program) {
   model.uses.resize(specs.size());
   for (plan::CommandOp command : program.getOps<plan::CommandOp>())
     model.uses[indices.lookup(command.getKernel())].push_back(command.getName().str());
-  return emitCudaUnits(program.getLoc(), specs, model);
+  FailureOr<std::vector<CudaUnit>> units = emitCudaUnits(program.getLoc(), specs, model);
+  auto outputs = program.getOps<plan::OutputOp>(); // the logits first
+  if (succeeded(units) && !outputs.empty())
+    units->push_back(
+        emitCudaSampling(model, static_cast<int64_t>((*outputs.begin()).getColumns())));
+  return units;
 }
 
 namespace {
@@ -152,7 +157,8 @@ Result<CudaImages> llmc::compileCudaUnits(const std::vector<CudaUnit> &units,
     LLMRT_RETURN_IF_ERROR(checkCudaResources(*job.unit, job.architecture, *job.image));
     auto module = static_cast<uint32_t>(images.modules.size());
     for (const CudaEntry &entry : job.unit->entries)
-      images.kernels.push_back(launch(entry, module, job));
+      (job.unit->isSampling ? images.sampling : images.kernels)
+          .push_back(launch(entry, module, job));
     images.modules.push_back(
         {job.architecture + "." + job.unit->family, std::move(job.image->bytes)});
   }
@@ -199,12 +205,17 @@ static std::string writeManifest(plan::ProgramOp program, const std::vector<Cuda
   std::vector<plan::KernelOp> kernels(program.getOps<plan::KernelOp>().begin(),
                                       program.getOps<plan::KernelOp>().end());
   auto writeEntry = [&](const CudaUnit &unit, const CudaEntry &entry) {
-    plan::KernelOp kernel = kernels[entry.kernel];
-    j.attribute("kernel", kernel.getSymName());
-    j.attribute("kind", kernel.getKind());
+    plan::KernelOp kernel = unit.isSampling ? plan::KernelOp() : kernels[entry.kernel];
+    j.attribute("kernel", kernel ? kernel.getSymName() : "sampling");
+    j.attribute("kind", kernel ? kernel.getKind() : "sampling");
     j.attribute("entry", entry.name);
     j.attribute("file", unit.family + ".cu");
     j.attributeArray("parameters", [&] {
+      if (!kernel) {
+        j.value("logits");
+        j.value("tokens");
+        return;
+      }
       for (Attribute role : kernel.getSignature())
         j.value(cast<StringAttr>(role).getValue());
     });

@@ -21,8 +21,9 @@ struct CodeImage {
 
 /// The CUDA side of a plan: modules, cubins and PTX, and how each kernel is launched.
 struct CudaImages {
-  std::vector<CodeImage> modules;               ///< "sm_80.gemm", "compute_80.gemm"
-  std::vector<llmrt::fbs::CudaKernelT> kernels; ///< module counts in `modules`
+  std::vector<CodeImage> modules;                ///< "sm_80.gemm", "compute_80.gemm"
+  std::vector<llmrt::fbs::CudaKernelT> kernels;  ///< module counts in `modules`
+  std::vector<llmrt::fbs::CudaKernelT> sampling; ///< what draws tokens
 };
 
 /// What a plan holds besides the program.

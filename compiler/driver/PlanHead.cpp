@@ -223,11 +223,15 @@ Result<std::unique_ptr<fbs::PlanT>> llmc::buildHead(plan::ProgramOp program,
       head->commands.push_back(buildCommand(command, indices, kernels));
     }
   }
-  for (const fbs::CudaKernelT &launch : extras.cuda.kernels) {
-    auto entry = std::make_unique<fbs::CudaKernelT>(launch);
-    // The CPU's modules come first.
-    entry->module_ += static_cast<uint32_t>(extras.code.size());
-    head->cuda_kernels.push_back(std::move(entry));
-  }
+  auto addLaunches = [&](const std::vector<fbs::CudaKernelT> &launches, auto &list) {
+    for (const fbs::CudaKernelT &launch : launches) {
+      auto entry = std::make_unique<fbs::CudaKernelT>(launch);
+      // The CPU's modules come first.
+      entry->module_ += static_cast<uint32_t>(extras.code.size());
+      list.push_back(std::move(entry));
+    }
+  };
+  addLaunches(extras.cuda.kernels, head->cuda_kernels);
+  addLaunches(extras.cuda.sampling, head->cuda_sampling);
   return head;
 }

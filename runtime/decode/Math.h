@@ -81,6 +81,25 @@ inline double fixedLog(double x) {
   return e * high + (logM + e * low);
 }
 
+/// e^x of \p x <= 0 in single precision, within 4 units in the last place where it is above 1e-3;
+/// 0 below -87.3. For comparing tokens by the thousand (ProbabilityMass.h); codegen/cuda/kernels/
+/// sampling.cuh has the same operations.
+inline float fixedExpf(float x) {
+  constexpr float magic = 12582912.0f; // 1.5 * 2^23
+  float shifted = x * 1.44269504f + magic;
+  float n = shifted - magic;
+  uint32_t exponent = std::bit_cast<uint32_t>(shifted) - 0x4b400000u;
+  // ln2 in two parts; n times the first is exact.
+  float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float q = 1.39261835877e-3f * r + 8.36317905272e-3f;
+  q = q * r + 4.16665546172e-2f;
+  q = q * r + 1.66665769897e-1f;
+  q = q * r + 0.5f;
+  float y = (q * (r * r) + r) + 1.0f;
+  y = y * std::bit_cast<float>((exponent + 127u) << 23);
+  return x < -87.3f ? 0.0f : y;
+}
+
 } // namespace llmrt
 
 #endif // LLMRT_DECODE_MATH_H

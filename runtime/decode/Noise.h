@@ -26,6 +26,9 @@ public:
     return mix64(key_ + (static_cast<uint64_t>(id) + 1) * golden) >> 12;
   }
 
+  /// All of it that a device needs: the bits are mix64(key + (id + 1) * golden) >> 12.
+  uint64_t key() const { return key_; }
+
 private:
   /// 2^64 / golden ratio, odd: consecutive multiples are spread evenly.
   static constexpr uint64_t golden = 0x9e3779b97f4a7c15ULL;

@@ -164,14 +164,23 @@ int32_t Sampler::choose(std::span<const float> work, int32_t best, const Samplin
   return draw.id();
 }
 
+Status Sampler::notFinite(uint64_t position) {
+  return internalError("the logits at position " + std::to_string(position) +
+                       " hold NaN or an infinity; the model's weights or this prompt overflow");
+}
+
+Status Sampler::allForbidden(uint64_t position) {
+  return invalidArgument("no token may stand at position " + std::to_string(position) +
+                         ": grammar, min_tokens and bad_words together forbid all");
+}
+
 Result<Sampler::Prepared> Sampler::prepare(std::span<const float> logits,
                                            const SamplingParams &params, uint64_t position,
                                            const SamplingContext &context) {
   assert(logits.size() == adjusted_.size() && "one logit a token of the vocabulary");
   int32_t best = finiteArgmax(logits);
   if (best < 0)
-    return internalError("the logits at position " + std::to_string(position) +
-                         " hold NaN or an infinity; the model's weights or this prompt overflow");
+    return notFinite(position);
   bool masks = !context.banned.empty() || !context.alsoBanned.empty() || !context.allowed.empty() ||
                !params.badWords.empty();
   if (!params.changesLogits() && !masks)
@@ -191,8 +200,7 @@ Result<Sampler::Prepared> Sampler::prepare(std::span<const float> logits,
     applyMasks(adjusted_, params, context);
     best = maskedArgmax(adjusted_);
     if (best < 0)
-      return invalidArgument("no token may stand at position " + std::to_string(position) +
-                             ": grammar, min_tokens and bad_words together forbid all");
+      return allForbidden(position);
   }
   return Prepared{adjusted_, best};
 }

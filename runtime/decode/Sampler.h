@@ -9,6 +9,7 @@
 #ifndef LLMRT_DECODE_SAMPLER_H
 #define LLMRT_DECODE_SAMPLER_H
 
+#include "runtime/decode/ProbabilityMass.h"
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/decode/TokenHistory.h"
 
@@ -91,6 +92,14 @@ public:
                       uint64_t position, const SamplingContext &context,
                       std::vector<TokenProbability> &out);
 
+  /// The largest logit is drawn, whatever the noise.
+  static bool isGreedy(const SamplingParams &params) {
+    return params.temperature == 0 || (!params.mirostat && (params.topK == 1 || params.topP == 0));
+  }
+  /// The errors of sample(): logits with NaN or an infinity; everything is forbidden.
+  static Status notFinite(uint64_t position);
+  static Status allForbidden(uint64_t position);
+
 private:
   /// Logits after penalties and masks, and the largest of them.
   struct Prepared {
@@ -99,9 +108,6 @@ private:
   };
   Result<Prepared> prepare(std::span<const float> logits, const SamplingParams &params,
                            uint64_t position, const SamplingContext &context);
-  static bool isGreedy(const SamplingParams &params) {
-    return params.temperature == 0 || (!params.mirostat && (params.topK == 1 || params.topP == 0));
-  }
   struct Candidate {
     float logit;
     int32_t id;
@@ -127,7 +133,9 @@ private:
   void dropLikely(const SamplingParams &params);
   void collectTopK(std::span<const float> logits, size_t k);
   void collectNucleus(std::span<const float> logits, float top, float topP);
-  void keepUntil(size_t first, double sum, double wanted);
+  void keepUntil(size_t first, uint64_t sum, uint64_t wanted, const ProbabilityMass &mass);
+  /// Of the candidates, which are in order, the first ones with \p share of their mass.
+  void keepShare(float share, const ProbabilityMass &mass);
   double exponentials(std::span<const float> logits, float top);
   void fillLogprobs(std::span<const float> logits, int32_t logprobs, SampledToken &token);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace llmrt {
 namespace {
@@ -54,7 +55,6 @@ double Sampler::exponentials(std::span<const float> logits, float top) {
 }
 
 void Sampler::collectNucleus(std::span<const float> logits, float top, float topP) {
-  double wanted = static_cast<double>(topP) * exponentials(logits, top);
   // Sorting a vocabulary costs milliseconds. Instead sum up the probability of bands of logits, a
   // quarter wide, from the top down: all of the bands before the one that reaches top-p is kept,
   // and only that one needs an order.
@@ -63,13 +63,16 @@ void Sampler::collectNucleus(std::span<const float> logits, float top, float top
     float steps = (top - logit) * 4;
     return steps < float(bands - 1) ? static_cast<size_t>(steps) : bands - 1;
   };
-  double mass[bands] = {};
-  for (size_t i = 0; i < logits.size(); ++i)
-    mass[bandOf(logits[i])] += exponentials_[i];
-  double sum = 0;
+  const ProbabilityMass mass(logits.size(), top);
+  uint64_t masses[bands] = {};
+  for (float logit : logits)
+    masses[bandOf(logit)] += mass.of(logit);
+  uint64_t wanted =
+      ProbabilityMass::wanted(topP, std::accumulate(masses, masses + bands, uint64_t(0)));
+  uint64_t sum = 0;
   size_t last = 0;
-  while (last + 1 < bands && sum + mass[last] < wanted)
-    sum += mass[last++];
+  while (last + 1 < bands && sum + masses[last] < wanted)
+    sum += masses[last++];
 
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i)
@@ -80,16 +83,23 @@ void Sampler::collectNucleus(std::span<const float> logits, float top, float top
     if (bandOf(logits[i]) == last)
       candidates_.push_back({logits[i], static_cast<int32_t>(i)});
   std::sort(candidates_.begin() + static_cast<ptrdiff_t>(first), candidates_.end(), before);
-  keepUntil(first, sum, wanted);
+  keepUntil(first, sum, wanted, mass);
 }
 
-/// Keeps the candidates before \p first, whose exponentials add up to \p sum, and of the rest,
-/// which is in order, those that are needed to reach \p wanted.
-void Sampler::keepUntil(size_t first, double sum, double wanted) {
+/// Keeps the candidates before \p first, whose mass is \p sum, and of the rest, which is in order,
+/// those that are needed to reach \p wanted.
+void Sampler::keepUntil(size_t first, uint64_t sum, uint64_t wanted, const ProbabilityMass &mass) {
   size_t kept = first;
-  while (kept < candidates_.size() && (sum < wanted || kept == 0))
-    sum += exponentials_[static_cast<size_t>(candidates_[kept++].id)];
+  while (kept < candidates_.size() && sum < wanted)
+    sum += mass.of(candidates_[kept++].logit);
   candidates_.resize(kept);
+}
+
+void Sampler::keepShare(float share, const ProbabilityMass &mass) {
+  uint64_t total = 0;
+  for (const Candidate &c : candidates_)
+    total += mass.of(c.logit);
+  keepUntil(0, 0, ProbabilityMass::wanted(share, total), mass);
 }
 
 /// Keeps the candidates, all of them in order, whose surprise is closest to what is expected
@@ -110,7 +120,10 @@ void Sampler::keepTypical(double typicalP) {
     double da = std::abs(surprise(a) - entropy), db = std::abs(surprise(b) - entropy);
     return da < db || (da == db && before(a, b));
   });
-  keepUntil(0, 0, typicalP * total);
+  size_t kept = 0;
+  for (double sum = 0; kept < candidates_.size() && (sum < typicalP * total || kept == 0); ++kept)
+    sum += e[size_t(candidates_[kept].id)];
+  candidates_.resize(kept);
   std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
@@ -152,7 +165,7 @@ void Sampler::filterRanked(std::span<const float> work, float top, const Samplin
     if (params.typicalP < 1)
       keepTypical(static_cast<double>(params.typicalP));
     if (params.topP < 1)
-      keepUntil(0, 0, static_cast<double>(params.topP) * total());
+      keepShare(params.topP, ProbabilityMass(work.size(), top));
     if (params.minP > 0) {
       double floor = candidates_.front().logit + fixedLog(static_cast<double>(params.minP));
       std::erase_if(candidates_, [&](const Candidate &c) { return c.logit < floor; });
@@ -189,13 +202,8 @@ void Sampler::filter(std::span<const float> work, float top, const SamplingParam
   constexpr float never = -std::numeric_limits<float>::infinity();
   if (params.topK > 0 && static_cast<size_t>(params.topK) < work.size()) {
     collectTopK(work, static_cast<size_t>(params.topK));
-    if (params.topP < 1) {
-      double total = 0; // of what top-k kept
-      for (const Candidate &c : candidates_)
-        total += exponentials_[static_cast<size_t>(c.id)] =
-            fixedExp(static_cast<double>(c.logit) - top);
-      keepUntil(0, 0, static_cast<double>(params.topP) * total);
-    }
+    if (params.topP < 1) // of what top-k kept
+      keepShare(params.topP, ProbabilityMass(work.size(), top));
   } else if (params.topP < 1) {
     collectNucleus(work, top, params.topP);
   } else {

@@ -8,6 +8,7 @@
 #define LLMRT_DEVICE_STEPEXECUTOR_H
 
 #include "runtime/device/cpu/KernelAbi.h"
+#include "runtime/device/RowDraws.h"
 #include "runtime/support/SlowFallback.h"
 #include "runtime/support/Status.h"
 
@@ -60,9 +61,12 @@ public:
   }
 
   /// Runs one step within the limits that the executor was made for; the caller leaves the step's
-  /// kv fields alone. When it returns, logits() holds [R, vocabulary].
+  /// kv fields alone. When it returns, logits() holds [R, vocabulary]; rows that rowDraws() gave to
+  /// the device hold anything.
   virtual Status execute(LlmrtStep &step) = 0;
   virtual const float *logits() const = 0;
+  /// Null: the host draws all tokens.
+  virtual RowDraws *rowDraws() { return nullptr; }
 
   /// Seconds that a step like \p step should take, by the plan's roofline; 0: unknown.
   virtual double predictSeconds(const LlmrtStep &step) { return 0; }

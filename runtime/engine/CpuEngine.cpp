@@ -38,6 +38,8 @@ Result<std::unique_ptr<Drafter>> makeDraftModel(const CpuEngineOptions &options,
   return std::unique_ptr<Drafter>(std::move(drafter));
 }
 
+} // namespace
+
 Result<std::unique_ptr<Drafter>> makeDrafter(const CpuEngineOptions &options,
                                              const EngineLimits &target) {
   const SpeculativeConfig &config = options.speculation;
@@ -55,8 +57,6 @@ Result<std::unique_ptr<Drafter>> makeDrafter(const CpuEngineOptions &options,
   }
   return internalError("no such speculative method");
 }
-
-} // namespace
 
 int64_t kvPoolBlocks(const ModelShape &shape, const CpuEngineOptions &options,
                      const EngineLimits &limits, uint64_t room) {

@@ -41,6 +41,11 @@ StepDims largestStep(const EngineLimits &limits, const ModelShape &shape);
 int64_t kvPoolBlocks(const ModelShape &shape, const CpuEngineOptions &options,
                      const EngineLimits &limits, uint64_t room);
 
+/// What \p options speculate with, for an engine of \p target; null: nothing. A draft model runs on
+/// the CPU.
+Result<std::unique_ptr<Drafter>> makeDrafter(const CpuEngineOptions &options,
+                                             const EngineLimits &target);
+
 /// An engine with a CpuExecutor.
 Result<std::unique_ptr<Engine>> createCpuEngine(std::shared_ptr<const Plan> plan,
                                                 const CpuEngineOptions &options);

@@ -12,8 +12,9 @@ constexpr uint64_t kvPercent = 90;
 
 Result<std::unique_ptr<Engine>> createCudaEngine(std::shared_ptr<const Plan> plan,
                                                  const EngineOptions &options) {
-  if (options.speculation.tokens > 0)
-    return unsupported("speculative decoding is not supported on cuda; run the plan without it");
+  if (options.speculation.method == SpeculativeConfig::Method::DraftModel)
+    return unsupported("a draft model is not supported on cuda; the speculative methods ngram and "
+                       "suffix are");
   ModelShape shape = modelShape(plan->head());
   LLMRT_ASSIGN_OR_RETURN(EngineLimits limits, engineLimits(shape, options));
   CudaExecutorOptions device;
@@ -22,7 +23,8 @@ Result<std::unique_ptr<Engine>> createCudaEngine(std::shared_ptr<const Plan> pla
   LLMRT_ASSIGN_OR_RETURN(auto executor, CudaExecutor::create(std::move(plan), device));
   LLMRT_ASSIGN_OR_RETURN(uint64_t room, executor->kvRoom());
   limits.kvBlocks = kvPoolBlocks(shape, options, limits, room / 100 * kvPercent);
-  return Engine::create(std::move(executor), limits);
+  LLMRT_ASSIGN_OR_RETURN(auto drafter, makeDrafter(options, limits));
+  return Engine::create(std::move(executor), limits, std::move(drafter));
 }
 
 } // namespace

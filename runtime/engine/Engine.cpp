@@ -124,6 +124,8 @@ Status Engine::step() {
     return allocated;
   }
   LlmrtStep &step = builder_.build(chunks_);
+  if (RowDraws *draws = executor_->rowDraws())
+    planDraws(*draws, step.R);
   Clock::time_point start = Clock::now();
   maskWorker_.start(chunks_);
   Status executed = executor_->execute(step);
@@ -142,11 +144,11 @@ Status Engine::step() {
   if (step.T >= 16 && !decoding) // a prompt's share of a step costs about this a token
     secondsPerToken_ += (seconds / static_cast<double>(step.T) - secondsPerToken_) * 0.1;
 
-  const float *logits = executor_->logits();
+  Row row{executor_->logits(), shape().vocabulary, 0};
   for (const Chunk &chunk : chunks_) {
     if (!chunk.sequence->finished)
-      commit(chunk, logits);
-    logits += chunk.rows * shape().vocabulary;
+      commit(chunk, row);
+    row = row + chunk.rows;
   }
   for (const std::unique_ptr<Sequence> &sequence : running_)
     if (!sequence->finished && !sequence->inLongContext &&

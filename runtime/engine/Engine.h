@@ -138,13 +138,24 @@ private:
   void slideWindow(Sequence &sequence);
 
   // EngineCommit.cpp: what came out of a step.
-  /// Takes the results of \p chunk, whose rows of logits start at \p logits.
-  void commit(const Chunk &chunk, const float *logits);
+  /// A row of the step: its logits, unless the device drew its token.
+  struct Row {
+    const float *logits;
+    int64_t width; ///< logits a row
+    int64_t index;
+    Row operator+(int64_t rows) const { return {logits + rows * width, width, index + rows}; }
+  };
+  /// Lets the device draw the tokens of \p rows rows of chunks_ that it can.
+  void planDraws(RowDraws &draws, int64_t rows);
+  /// Takes the results of \p chunk, whose rows start with \p first.
+  void commit(const Chunk &chunk, Row first);
   void givePromptRows(Sequence &sequence, std::span<const float> logits);
-  void fork(Sequence &sequence, const float *row);
-  /// Draws the next token from a row of logits and commits it; returns it, or -1 after a failure.
+  void fork(Sequence &sequence, Row row);
+  /// Draws the next token from a row of logits, if the device has not, and commits it; returns it,
+  /// or -1 after a failure.
   /// \p guess is the index of the guess that is verified, for the classical rule; -1: none.
-  int32_t draw(Sequence &sequence, const float *row, int64_t guess = -1);
+  int32_t draw(Sequence &sequence, Row row, int64_t guess = -1);
+  Result<SampledToken> drawnByDevice(const Sequence &sequence, int32_t token) const;
   /// Adds the drawn token and ends the sequence if that is due.
   void commitToken(Sequence &sequence, const SampledToken &token);
   // EngineBeams.cpp: beam search.

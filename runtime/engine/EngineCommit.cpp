@@ -1,19 +1,47 @@
 // From the logits of a step to tokens, text and ends.
 #include "runtime/decode/grammar/GrammarMatcher.h"
+#include "runtime/engine/DrawOnDevice.h"
 #include "runtime/engine/Engine.h"
 
 #include <algorithm>
 
 namespace llmrt {
 
-void Engine::commit(const Chunk &chunk, const float *logits) {
+void Engine::planDraws(RowDraws &draws, int64_t rows) {
+  int32_t vocabulary = limits_.sampledVocabulary;
+  draws.begin(rows, vocabulary, ProbabilityMass::unit(static_cast<size_t>(vocabulary)));
+  int64_t next = 0;
+  for (const Chunk &chunk : chunks_) {
+    const Sequence &sequence = *chunk.sequence;
+    const RequestOptions &options = sequence.options();
+    next += chunk.rows;
+    if (!chunk.samples)
+      continue;
+    // Other answers draw from the same row, and a prompt's rows may be asked for.
+    bool onDevice = sequence.drawsOnDevice && sequence.others.empty() &&
+                    !(sequence.inPrompt() && sequence.givesPromptRows());
+    for (int64_t i = 0; i <= chunk.drafted; ++i) {
+      std::span<const int32_t> banned, alsoBanned;
+      if (sequence.outputTokens() + i < sequence.sampling.minTokens) {
+        banned = options.endIds;
+        alsoBanned = options.stopIds;
+      }
+      if (!onDevice ||
+          !drawOnDevice(draws, next - 1 - chunk.drafted + i, sequence.sampling,
+                        sequence.tokens.size() + static_cast<size_t>(i), banned, alsoBanned))
+        ++fallbacks_.of(SlowFallback::HostDraw);
+    }
+  }
+}
+
+void Engine::commit(const Chunk &chunk, Row first) {
   Sequence &sequence = *chunk.sequence;
   bool ofPrompt = sequence.inPrompt();
   int64_t vocabulary = shape().vocabulary;
   sequence.computed += chunk.tokens - chunk.drafted;
   if (ofPrompt && sequence.givesPromptRows() && chunk.rows > 0 &&
       sequence.promptRowsGiven < sequence.promptTokens) {
-    givePromptRows(sequence, {logits, static_cast<size_t>(chunk.rows * vocabulary)});
+    givePromptRows(sequence, {first.logits, static_cast<size_t>(chunk.rows * vocabulary)});
     if (sequence.finished)
       return;
   }
@@ -21,12 +49,12 @@ void Engine::commit(const Chunk &chunk, const float *logits) {
     keepFullBlocks(sequence);
     return slideWindow(sequence);
   }
-  const float *row = logits + (chunk.rows - 1 - chunk.drafted) * vocabulary;
+  Row row = first + (chunk.rows - 1 - chunk.drafted);
   if (sequence.request->beams) {
     keepFullBlocks(sequence);
     slideWindow(sequence);
     int64_t before = limits_.allocationCount ? limits_.allocationCount() : 0;
-    commitBeam(sequence, row);
+    commitBeam(sequence, row.logits);
     if (limits_.allocationCount) // the search keeps books of its own
       uncounted_ += limits_.allocationCount() - before;
     return;
@@ -40,7 +68,7 @@ void Engine::commit(const Chunk &chunk, const float *logits) {
     metrics_.drafts.add(1);
     metrics_.draftTokens.add(chunk.drafted);
   }
-  for (int64_t i = 0;; ++i, row += vocabulary) {
+  for (int64_t i = 0;; ++i, row = row + 1) {
     int32_t token = draw(sequence, row, i < chunk.drafted ? i : -1);
     // Behind the window the guess was not verified, but it can be compared as well.
     bool guessed = i < static_cast<int64_t>(sequence.draft.size()) && token >= 0;
@@ -81,7 +109,7 @@ void Engine::givePromptRows(Sequence &sequence, std::span<const float> logits) {
   }
 }
 
-void Engine::fork(Sequence &sequence, const float *row) {
+void Engine::fork(Sequence &sequence, Row row) {
   std::vector<std::unique_ptr<Sequence>> others = std::move(sequence.others);
   sequence.others.clear();
   for (std::unique_ptr<Sequence> &owned : others) {
@@ -107,7 +135,20 @@ void Engine::fork(Sequence &sequence, const float *row) {
   }
 }
 
-int32_t Engine::draw(Sequence &sequence, const float *row, int64_t guess) {
+Result<SampledToken> Engine::drawnByDevice(const Sequence &sequence, int32_t token) const {
+  if (token == RowDraws::notFinite)
+    return Sampler::notFinite(sequence.tokens.size());
+  if (token == RowDraws::allForbidden)
+    return Sampler::allForbidden(sequence.tokens.size());
+  if (token < 0 || token >= limits_.sampledVocabulary)
+    return internalError("the device drew token " + std::to_string(token) + " of " +
+                         std::to_string(limits_.sampledVocabulary));
+  SampledToken drawn;
+  drawn.id = token;
+  return drawn;
+}
+
+int32_t Engine::draw(Sequence &sequence, Row row, int64_t guess) {
   if (static_cast<int64_t>(sequence.tokens.size()) >= sequence.maxTokens) {
     finish(sequence, FinishReason::Length); // no new token was asked for
     return -1;
@@ -128,11 +169,13 @@ int32_t Engine::draw(Sequence &sequence, const float *row, int64_t guess) {
     if (grammar->canEnd() && !options.ignoreEnd)
       context.alsoAllowed = options.endIds;
   }
-  std::span<const float> logits(row, static_cast<size_t>(limits_.sampledVocabulary));
+  std::span<const float> logits(row.logits, static_cast<size_t>(limits_.sampledVocabulary));
   bool classical = speculator_ && limits_.speculation.classical && sequence.speculation &&
                    !sequence.sampling.mirostat;
+  const RowDraws *draws = executor_->rowDraws();
   Result<SampledToken> token =
-      classical
+      draws && draws->row(row.index).onDevice ? drawnByDevice(sequence, draws->token(row.index))
+      : classical
           ? sampler_.sampleClassical(
                 logits, sequence.sampling, sequence.tokens.size(), context,
                 guess < 0 ? -1 : sequence.draft[static_cast<size_t>(guess)],

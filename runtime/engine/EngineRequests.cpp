@@ -1,5 +1,6 @@
 // How requests come into an engine and leave it before their end.
 #include "runtime/decode/grammar/GrammarMatcher.h"
+#include "runtime/engine/DrawOnDevice.h"
 #include "runtime/engine/Engine.h"
 
 #include <algorithm>
@@ -130,6 +131,8 @@ std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> req
     sequence->draft.reserve(static_cast<size_t>(speculator_->limits().tokens));
     sequence->speculation = speculator_->begin(limit, sequence->sampling);
   }
+  sequence->drawsOnDevice =
+      executor_->rowDraws() && !limits_.speculation.classical && canDrawOnDevice(options);
   sequence->stats.promptTokens = sequence->promptTokens;
   sequence->stats.added = RequestStats::Clock::now();
   sequence->request = std::move(request);

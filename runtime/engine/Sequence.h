@@ -69,6 +69,8 @@ struct Sequence {
   std::unique_ptr<GrammarMatcher> grammar; ///< null: any text
   double surprise;                         ///< of mirostat; NaN before the first token
 
+  bool drawsOnDevice = false; ///< canDrawOnDevice()
+
   TokenHistory history;
   RequestStats stats;
   double sumLogprob = 0;

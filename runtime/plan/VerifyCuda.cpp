@@ -68,6 +68,16 @@ Status cudaKernels(const fbs::Plan &plan) {
       if (k.max_rows() == 0)
         known.insert(k.kernel());
     }
+  if (plan.cuda_sampling())
+    for (uint32_t i = 0; i < plan.cuda_sampling()->size(); ++i) {
+      const fbs::CudaKernel &k = *plan.cuda_sampling()->Get(i);
+      Status s = launch(plan, k, limits);
+      if (s && (k.kernel() != 0 || k.max_rows() != 0 || k.context_split() != 0 ||
+                k.when() != fbs::CudaWhen::Always))
+        s = invalidFile("has a kernel, rows, a split or a 'when', which draws don't");
+      if (!s)
+        return invalidFile(at("cuda_sampling", i, k.entry()) + s.message());
+    }
   for (uint32_t i = 0; i < plan.kernels()->size(); ++i) {
     const fbs::Kernel &k = *plan.kernels()->Get(i);
     if (whole.empty() && k.target() == fbs::Target::Cuda)

@@ -41,7 +41,8 @@ Status graph(const fbs::Plan &plan) {
     if (!isText(m.nodes()->Get(i), kMaxNameBytes))
       return invalidFile(at("main.nodes", i) + "isn't text");
   if (plan.commands()->size() || plan.buffers()->size() || plan.arena_slots()->size() ||
-      plan.outputs()->size() || (plan.cuda_kernels() && plan.cuda_kernels()->size()))
+      plan.outputs()->size() || (plan.cuda_kernels() && plan.cuda_kernels()->size()) ||
+      (plan.cuda_sampling() && plan.cuda_sampling()->size()))
     return invalidFile("main: a plan has commands or this entry, not both");
   // Whoever loads the code looks the entry up by its kernel, which the code must provide.
   for (const fbs::Kernel *k : *plan.kernels())

@@ -24,10 +24,10 @@ def compile_cuda(model, plan, *flags, mode="fast"):
     return plan
 
 
-def run(plan, prompt, count, *flags, env=None, check=True):
+def run(plan, prompt, count, *flags, env=None, check=True, temperature=0):
     """llmrt on the stand-in."""
     path = ":".join(filter(None, (STANDINS, os.environ.get("LD_LIBRARY_PATH"))))
-    return tool("llmrt", "run", plan, "--prompt-ids", ",".join(map(str, prompt)), "-n", count, "--temperature", 0,
+    return tool("llmrt", "run", plan, "--prompt-ids", ",".join(map(str, prompt)), "-n", count, "--temperature", temperature,
                 "--ignore-eos", "--json", *flags, timeout=600, check=check, env={"LD_LIBRARY_PATH": path, **(env or {})})
 
 
@@ -52,6 +52,26 @@ def test_checked_run_has_no_report_in_any_order(tiny, checked_plan, tmp_path):
         results.append((json.loads(result.stdout)["ids"], out.read_bytes()))
     assert results[0] == results[1] == results[2]
     assert results[0][0] == golden["greedy_ids"][:4]
+
+
+def test_draws_of_the_device_are_those_of_the_host(tiny, checked_plan):
+    prompt = golden_runs(tiny / "llama")[0]["prompt_ids"]
+    for flags in ((), ("--top-p", 0.7), ("--top-k", 9, "--top-p", 0.9), ("--min-p", 0.2), ("--top-k", 20)):
+        def drawn(*more, seed=3):
+            return ids(checked_plan, prompt, 5, "--seed", seed, *flags, *more, temperature=1.5)
+        # Log-probabilities need the logits: such a request's tokens are drawn on the host.
+        assert drawn() == drawn("--logprobs", 1), flags
+    assert drawn(seed=4) != drawn(seed=5)
+
+
+def test_guesses_change_no_token(tiny, checked_plan):
+    prompt = golden_runs(tiny / "llama")[0]["prompt_ids"] * 2
+    guess = ("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3, "adaptive": false}')
+    for temperature in (0, 1.5):
+        assert ids(checked_plan, prompt, 5, *guess, temperature=temperature) == \
+            ids(checked_plan, prompt, 5, temperature=temperature)
+    result = run(checked_plan, prompt, 2, "--speculative-config", json.dumps({"model": str(checked_plan)}), check=False)
+    assert result.returncode == 1 and "a draft model is not supported on cuda" in result.stderr, result.stderr
 
 
 @LARGE

@@ -20,7 +20,7 @@ def test_metrics(server):
                  "spec_decode_num_drafts_total", "spec_decode_num_draft_tokens_total", "spec_decode_num_accepted_tokens_total", "slow_fallbacks_total"):
         assert f"\nllmc:{name}{{" in text, name
     assert 'llmc:request_success_total{finished_reason="stop"' in text
-    for kind in ("code_level", "swap_space", "guess_room", "grammar_mask"):
+    for kind in ("code_level", "swap_space", "guess_room", "grammar_mask", "host_draw"):
         assert f'llmc:slow_fallbacks_total{{kind="{kind}"' in text
 
 

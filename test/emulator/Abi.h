@@ -114,6 +114,7 @@ void simt_copy_async_wait(int groupsLeft, simt::Where);
 
 // Atomics on global or shared memory; return the old value.
 uint32_t simt_atomic_add_u32(uint32_t *, uint32_t, simt::Where);
+uint64_t simt_atomic_add_u64(uint64_t *, uint64_t, simt::Where);
 uint32_t simt_atomic_exchange_u32(uint32_t *, uint32_t, simt::Where);
 uint32_t simt_atomic_max_u32(uint32_t *, uint32_t, simt::Where);
 uint64_t simt_atomic_max_u64(uint64_t *, uint64_t, simt::Where);

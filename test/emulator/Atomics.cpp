@@ -25,6 +25,9 @@ using namespace simt;
 uint32_t simt_atomic_add_u32(uint32_t *p, uint32_t v, Where where) {
   return update(p, where, [v](uint32_t old) { return old + v; });
 }
+uint64_t simt_atomic_add_u64(uint64_t *p, uint64_t v, Where where) {
+  return update(p, where, [v](uint64_t old) { return old + v; });
+}
 uint32_t simt_atomic_exchange_u32(uint32_t *p, uint32_t v, Where where) {
   return update(p, where, [v](uint32_t) { return v; });
 }

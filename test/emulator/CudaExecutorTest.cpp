@@ -170,8 +170,9 @@ TEST(CudaExecutor, ADeviceThatIsNotThere) {
 
 TEST(CudaExecutor, CodeThatTheDeviceDoesNotTake) {
   auto engine = createEngine(tinyCudaPlan([](fbs::PlanT &h) {
-                               for (auto &k : h.cuda_kernels)
-                                 k->sm = "sm_90a";
+                               for (auto *list : {&h.cuda_kernels, &h.cuda_sampling})
+                                 for (auto &k : *list)
+                                   k->sm = "sm_90a";
                                h.modules[0]->level = "sm_90a.tiny";
                              }),
                              {});

@@ -132,6 +132,11 @@ void markInitialised(const void *p, size_t bytes) {
     a->mark(address, bytes);
 }
 
+uint64_t &bytesToHost() {
+  static uint64_t bytes;
+  return bytes;
+}
+
 size_t allocatedBytes() { return memory().live; }
 
 } // namespace simt

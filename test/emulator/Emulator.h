@@ -48,6 +48,8 @@ bool isDeviceMemory(const void *p, size_t bytes);
 /// Says that the host wrote it.
 void markInitialised(const void *p, size_t bytes);
 size_t allocatedBytes();
+/// Bytes that the stand-in driver has copied from the device to the host.
+uint64_t &bytesToHost();
 
 /// Runs a kernel; false: it stopped with a report.
 bool launch(const KernelEntry &kernel, dim3 grid, dim3 block, unsigned sharedBytes,

@@ -157,6 +157,10 @@ SIMT_UNCHECKED static inline int __all_sync(unsigned m, int p, SIMT_WHERE) {
 SIMT_UNCHECKED static inline unsigned atomicAdd(unsigned *p, unsigned v, SIMT_WHERE) {
   return simt_atomic_add_u32(p, v, where);
 }
+SIMT_UNCHECKED static inline unsigned long long
+atomicAdd(unsigned long long *p, unsigned long long v, SIMT_WHERE) {
+  return simt_atomic_add_u64((uint64_t *)p, v, where);
+}
 SIMT_UNCHECKED static inline int atomicAdd(int *p, int v, SIMT_WHERE) {
   return int(simt_atomic_add_u32((uint32_t *)p, uint32_t(v), where));
 }
@@ -190,6 +194,8 @@ static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsi
 static inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 static inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 static inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+static inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+static inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }

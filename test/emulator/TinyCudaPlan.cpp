@@ -1,5 +1,6 @@
 #include "test/emulator/TinyCudaPlan.h"
 
+#include "runtime/device/cuda/KernelAbi.h"
 #include "runtime/plan/PlanImage.h"
 #include "test/unit/engine/TinyPlan.h"
 
@@ -35,10 +36,32 @@ CudaKernelT &add(PlanT &h, uint32_t kernel, const char *entry, std::unique_ptr<A
   return *h.cuda_kernels.back();
 }
 
+/// What emitCudaSampling() says of the entries in tiny_kernels.cu.
+void addDraws(PlanT &h) {
+  struct Entry {
+    const char *name;
+    uint32_t block;
+    int64_t blocksARow;
+    uint32_t sharedBytes;
+  };
+  for (auto [name, block, blocksARow, sharedBytes] : {Entry{"sample_top", 64, 4, 16},
+                                                      {"sample_select", 64, 1, 16424},
+                                                      {"sample_draw", 64, 4, 32},
+                                                      {"sample_pick", 32, 1, 0}}) {
+    CudaKernelT &k = add(h, 0, name, affine(0, 0, blocksARow));
+    k.block = block;
+    k.shared_bytes = sharedBytes;
+    k.scratch = affine(0, 0, 104);
+    h.cuda_sampling.push_back(std::move(h.cuda_kernels.back()));
+    h.cuda_kernels.pop_back();
+  }
+}
+
 } // namespace
 
-std::shared_ptr<const llmrt::Plan> tinyCudaPlan(const std::function<void(PlanT &)> &change) {
-  std::shared_ptr<const llmrt::Plan> cpu = tinyPlan();
+std::shared_ptr<const llmrt::Plan> tinyCudaPlan(const std::function<void(PlanT &)> &change,
+                                                const TinyPlanOptions &options) {
+  std::shared_ptr<const llmrt::Plan> cpu = tinyPlan(options);
   PlanT h;
   cpu->head().UnPackTo(&h);
   for (auto &kernel : h.kernels) {
@@ -59,7 +82,8 @@ std::shared_ptr<const llmrt::Plan> tinyCudaPlan(const std::function<void(PlanT &
   score.scratch = affine(256);
   h.modules[0]->level = "sm_80.tiny";
   h.modules[0]->target = Target::Cuda;
-  h.modules[0]->kernel_abi = 1;
+  h.modules[0]->kernel_abi = LLMRT_CUDA_ABI;
+  addDraws(h);
   change(h);
   std::ifstream in(LLMC_TINY_CUDA, std::ios::binary);
   std::vector<SegmentImage> segments;

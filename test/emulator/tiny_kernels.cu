@@ -1,6 +1,6 @@
 // test/unit/engine/tiny_kernels.c as CUDA: a model whose logits follow from every token of the
 // context, launched in every way that a plan can ask for.
-#include "KernelAbi.h"
+#include "sampling.cuh"
 
 constexpr int kVocabulary = 97, kContextSplit = 64;
 
@@ -80,6 +80,26 @@ extern "C" __global__ void score(const LlmrtCudaStep *step, LlmrtCudaBindings b)
   unsigned *counter = (unsigned *)b.scratch;
   if (threadIdx.x == 0 && atomicAdd(counter, 1u) == gridDim.x - 1)
     atomicExch(counter, 0u);
+}
+
+// As the emitter writes it, with slices for so small a vocabulary.
+struct Draws {
+  static constexpr int kVocabulary = ::kVocabulary, kSlice = 32;
+  static constexpr int kThreads = 64, kSelectThreads = 64;
+};
+static_assert(sizeof(Sampling<Draws>::Row) == 104, "the scratch of a row");
+static_assert(sizeof(Sampling<Draws>::SelectShared) == 16424, "the launch gives this much");
+extern "C" __global__ void sample_top(const LlmrtCudaStep *step, LlmrtCudaBindings b) {
+  Sampling<Draws>::top(step, b);
+}
+extern "C" __global__ void sample_select(const LlmrtCudaStep *step, LlmrtCudaBindings b) {
+  Sampling<Draws>::select(step, b);
+}
+extern "C" __global__ void sample_draw(const LlmrtCudaStep *step, LlmrtCudaBindings b) {
+  Sampling<Draws>::draw(step, b);
+}
+extern "C" __global__ void sample_pick(const LlmrtCudaStep *step, LlmrtCudaBindings b) {
+  Sampling<Draws>::pick(step, b);
 }
 
 // For the tests of failure.

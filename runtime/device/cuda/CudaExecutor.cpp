@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 namespace llmrt {
@@ -63,11 +64,11 @@ Status CudaExecutor::prepare(const CudaExecutorOptions &options) {
   program_ = std::make_unique<Program>(std::move(program));
 
   uint64_t weights = weightBytes(*plan_), arena = program_->arenaBytes(),
-           scratch = program_->scratchBytes();
-  LLMRT_RETURN_IF_ERROR(checkMemory(weights + arena + scratch,
-                                    mebibytes(weights) + " of weights, " +
-                                        mebibytes(arena + scratch) + " for steps of up to " +
-                                        std::to_string(largest_.T) + " tokens"));
+           scratch = program_->scratchBytes(), sampling = program_->samplingBytes();
+  LLMRT_RETURN_IF_ERROR(
+      checkMemory(weights + arena + scratch + sampling,
+                  mebibytes(weights) + " of weights, " + mebibytes(arena + scratch + sampling) +
+                      " for steps of up to " + std::to_string(largest_.T) + " tokens"));
   LLMRT_ASSIGN_OR_RETURN(weights_, uploadWeights(driver, stream, *plan_));
   LLMRT_ASSIGN_OR_RETURN(arena_, DeviceBuffer::allocate(driver, arena, "the arena"));
   LLMRT_ASSIGN_OR_RETURN(scratch_, DeviceBuffer::allocate(driver, scratch, "the workspace"));
@@ -78,6 +79,14 @@ Status CudaExecutor::prepare(const CudaExecutorOptions &options) {
       hostLogits_,
       PinnedBuffer::allocate(driver, size_t(largest_.R) * size_t(shape_.vocabulary) * sizeof(float),
                              "the logits"));
+  if (program_->draws() && options.draws && largest_.R > 0) {
+    LLMRT_ASSIGN_OR_RETURN(sampling_, DeviceBuffer::allocate(driver, sampling, "drawing tokens"));
+    LLMRT_ASSIGN_OR_RETURN(
+        hostTokens_,
+        PinnedBuffer::allocate(driver, size_t(largest_.R) * sizeof(int32_t), "the tokens"));
+    program_->setSamplingMemory(sampling_.address());
+    draws_ = std::make_unique<RowDraws>(largest_.R);
+  }
   return Status::ok();
 }
 
@@ -113,7 +122,8 @@ Status CudaExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
     LLMRT_RETURN_IF_ERROR(
         driver.check(driver.MemsetD8Async(kv_.address(), 0, bytes, stream_.get()), what));
   int64_t maxBlocks = (shape_.maxContext + blockTokens - 1) / blockTokens;
-  LLMRT_ASSIGN_OR_RETURN(upload_, StepUpload::create(driver, largest_, maxBlocks));
+  LLMRT_ASSIGN_OR_RETURN(upload_,
+                         StepUpload::create(driver, largest_, maxBlocks, draws_ != nullptr));
   program_->setMemory(weights_, arena_.address(), scratch_.address(), upload_.address());
   LLMRT_RETURN_IF_ERROR(driver.check(driver.StreamSynchronize(stream_.get()), what));
   return useGraphs_ ? captureGraphs() : Status::ok();
@@ -134,6 +144,8 @@ Status CudaExecutor::captureGraphs() {
           driver.StreamBeginCapture(stream_.get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
           "capturing the decode step"));
       Status launched = program_->launch(driver, stream_.get(), shape, false);
+      if (launched && draws_)
+        launched = program_->launchSampling(driver, stream_.get(), shape, false);
       CUgraph graph = nullptr;
       CUresult ended = driver.StreamEndCapture(stream_.get(), &graph);
       GraphOwner owner(&driver, graph);
@@ -199,6 +211,29 @@ Status CudaExecutor::loadKvBlock(int32_t block, const uint8_t *host) {
   return driver.check(driver.StreamSynchronize(stream_.get()), "moving a KV block to the device");
 }
 
+Status CudaExecutor::copyResults(CUdeviceptr logits, int64_t rows, bool draws) {
+  const Driver &driver = device_->driver();
+  const size_t rowBytes = size_t(shape_.vocabulary) * sizeof(float);
+  // Rows that the host draws from, neighbours in one copy.
+  auto isHosts = [&](int64_t row) { return !draws || !draws_->row(row).onDevice; };
+  for (int64_t first = 0, end; first < rows; first = end) {
+    end = first + 1;
+    while (end < rows && isHosts(end) == isHosts(first))
+      ++end;
+    if (isHosts(first))
+      LLMRT_RETURN_IF_ERROR(
+          driver.check(driver.MemcpyDtoHAsync(hostLogits_.data() + size_t(first) * rowBytes,
+                                              logits + uint64_t(first) * rowBytes,
+                                              size_t(end - first) * rowBytes, stream_.get()),
+                       "copying the logits"));
+  }
+  if (!draws)
+    return Status::ok();
+  return driver.check(driver.MemcpyDtoHAsync(hostTokens_.data(), sampling_.address(),
+                                             size_t(rows) * sizeof(int32_t), stream_.get()),
+                      "copying the tokens");
+}
+
 Status CudaExecutor::execute(LlmrtStep &step) {
   LLMRT_RETURN_IF_ERROR(failure_);
   const Driver &driver = device_->driver();
@@ -211,11 +246,15 @@ Status CudaExecutor::execute(LlmrtStep &step) {
   for (int64_t q = 0; q < dims.Q; ++q)
     (step.tileCount[q] > 1 ? shape.longTiles : shape.singleTiles) = true;
 
+  const bool draws = draws_ && draws_->any() && dims.R > 0;
+  if (draws_)
+    draws_->setAny(false); // of this step alone
+
   auto run = [&]() -> Status {
     LLMRT_RETURN_IF_ERROR(device_->makeCurrent());
     CUstream stream = stream_.get();
-    LLMRT_RETURN_IF_ERROR(
-        upload_.enqueue(driver, stream, step, kv_.address(), blockTokens_, int64_t(blockBytes_)));
+    LLMRT_RETURN_IF_ERROR(upload_.enqueue(driver, stream, step, kv_.address(), blockTokens_,
+                                          int64_t(blockBytes_), draws ? draws_.get() : nullptr));
     CUdeviceptr logits;
     if (const DecodeGraph *graph = graphFor(shape)) {
       LLMRT_RETURN_IF_ERROR(
@@ -224,18 +263,18 @@ Status CudaExecutor::execute(LlmrtStep &step) {
       ++graphSteps_;
     } else {
       LLMRT_RETURN_IF_ERROR(program_->launch(driver, stream, shape, blocking_));
+      if (draws)
+        LLMRT_RETURN_IF_ERROR(program_->launchSampling(driver, stream, shape, blocking_));
       logits = program_->logits();
     }
     ++steps_;
-    if (dims.R > 0)
-      LLMRT_RETURN_IF_ERROR(driver.check(
-          driver.MemcpyDtoHAsync(hostLogits_.data(), logits,
-                                 size_t(dims.R) * size_t(shape_.vocabulary) * sizeof(float),
-                                 stream),
-          "copying the logits"));
+    LLMRT_RETURN_IF_ERROR(copyResults(logits, dims.R, draws));
     CUresult done = driver.StreamSynchronize(stream);
-    if (done == CUDA_SUCCESS)
+    if (done == CUDA_SUCCESS) {
+      if (draws)
+        std::memcpy(draws_->tokens().data(), hostTokens_.data(), size_t(dims.R) * sizeof(int32_t));
       return Status::ok();
+    }
     return driver.check(done, plan_->name() + ": a step of " + std::to_string(dims.T) +
                                   " tokens failed on " + device_->name() +
                                   "; set CUDA_LAUNCH_BLOCKING=1 to learn the kernel");

@@ -1,9 +1,10 @@
 //===- CudaExecutor.h - runs a plan's CUDA kernels --------------------------===//
 //
 // Weights, arena, workspace, KV pool and the step's arrays lie on the device. A step is one copy
-// there, the commands in one stream, one copy of the logits back, and one wait at its end. Steps
-// of decoding alone replay a graph that was captured for the next larger number of sequences and
-// of pieces of context: the kernels take the step's own sizes from its arrays.
+// there, the commands in one stream, one copy of the drawn tokens back (of logits only for rows
+// that the host draws from), and one wait at its end. Steps of decoding alone replay a graph that
+// was captured for the next larger number of sequences and of pieces of context: the kernels take
+// the step's own sizes from its arrays.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_DEVICE_CUDA_CUDAEXECUTOR_H
@@ -23,6 +24,8 @@ struct CudaExecutorOptions {
   /// The largest step that will be asked for, within the plan's limits.
   StepDims largest;
   bool graphs = true;
+  /// Tokens are drawn on the device where the plan has code for it.
+  bool draws = true;
 };
 
 class CudaExecutor final : public StepExecutor {
@@ -44,6 +47,8 @@ public:
   const float *logits() const override {
     return reinterpret_cast<const float *>(hostLogits_.data());
   }
+
+  RowDraws *rowDraws() override { return draws_.get(); }
 
   void addSlowFallbacks(SlowFallbackCounts &counts) const override {
     // PTX: code for an older GPU, as the driver translated it.
@@ -73,6 +78,8 @@ private:
   cuda::CUdeviceptr kvBlock(int32_t block) const {
     return kv_.address() + uint64_t(block) * blockBytes_;
   }
+  /// Puts the copies of what the host needs of \p logits in the stream; \p draws: of tokens, too.
+  Status copyResults(cuda::CUdeviceptr logits, int64_t rows, bool draws);
   const DecodeGraph *graphFor(const cuda::LaunchShape &shape) const;
 
   // In this order: what is below goes before the device's context does.
@@ -82,7 +89,9 @@ private:
   std::unique_ptr<cuda::Program> program_;
   cuda::WeightMemory weights_;
   cuda::DeviceBuffer arena_, scratch_, kv_;
-  cuda::PinnedBuffer hostLogits_;
+  cuda::PinnedBuffer hostLogits_, hostTokens_;
+  cuda::DeviceBuffer sampling_;     ///< drawn tokens, workspace
+  std::unique_ptr<RowDraws> draws_; ///< null: the plan has no code for it
   cuda::StepUpload upload_;
   std::vector<DecodeGraph> graphs_;
 

@@ -23,6 +23,25 @@
 #define LLMRT_CUDA_MAX_BINDINGS 12
 #define LLMRT_CUDA_MAX_SCALARS 8
 
+/// Something is added to a logit before a token is drawn.
+typedef struct LlmrtCudaLogitChange {
+  int id;
+  float bias; ///< minus infinity: the token is never drawn
+} LlmrtCudaLogitChange;
+
+/// How a token is drawn from a row of logits (runtime/decode/README.md says what each step is).
+typedef struct LlmrtCudaRowSampling {
+  unsigned long long noiseKey; ///< PositionNoise::key()
+  double scale;                ///< 1 / temperature; 0: the largest logit
+  double floor;    ///< min-p: tokens below the top logit plus this go; minus infinity: off
+  int topK;        ///< 0: off; else below the number of sampled tokens
+  float topP;      ///< 1: off; above 0
+  int firstChange; ///< among LlmrtCudaStep.changes: biases, then bans; no id twice in either
+  int biases;      ///< how many
+  int bans;        ///< how many; their bias is minus infinity
+  int onDevice;    ///< 0: the host draws
+} LlmrtCudaRowSampling;
+
 /// One step over a ragged batch (design: architecture, "the step"). All pointers are of the device.
 typedef struct LlmrtCudaStep {
   long long T;           ///< new tokens of this step
@@ -46,6 +65,11 @@ typedef struct LlmrtCudaStep {
   const int *ancestors;    ///< [T, ancestorWidth], or null: no token has a tree
   long long ancestorWidth; ///< see codegen/cuda/kernels/README.md, "Trees"
   const int *longContext;  ///< [T] 1: the token's sequence takes longrope's long factors (ABI 2)
+  /// Since ABI 3. [R], or null: the host draws the tokens of all rows.
+  const LlmrtCudaRowSampling *sampling;
+  const LlmrtCudaLogitChange *changes; ///< of all rows
+  int sampledVocabulary;               ///< tokens that may be drawn: the first ones of a row
+  float massUnit;                      ///< ProbabilityMass::unit()
 } LlmrtCudaStep;
 
 /// By value: the command's buffers in the order of its kernel's signature and its scalars.

@@ -72,6 +72,10 @@ Status Program::loadModules(const Device &device) {
   for (const fbs::CudaKernel *k : *head.cuda_kernels())
     if (k->sm()->string_view() == architecture_)
       needed.insert(k->module_());
+  if (head.cuda_sampling())
+    for (const fbs::CudaKernel *k : *head.cuda_sampling())
+      if (k->sm()->string_view() == architecture_)
+        needed.insert(k->module_());
   for (uint32_t index : needed) {
     const fbs::CodeModule &m = *head.modules()->Get(index);
     std::span<const uint8_t> bytes = plan_->segment(m.segment());
@@ -92,9 +96,54 @@ Status Program::loadModules(const Device &device) {
   return Status::ok();
 }
 
+Result<CUfunction> Program::prepareLaunch(const Device &device, const fbs::CudaKernel &k,
+                                          const LaunchShape &most) {
+  const Driver &driver = device.driver();
+  std::string entry = k.entry()->str();
+  auto fail = [&](const std::string &what) {
+    return unsupported(plan_->name() + ", " + device.name() + ": kernel '" + entry + "' " + what);
+  };
+  CUfunction function = nullptr;
+  if (CUresult r = driver.ModuleGetFunction(&function, modules_[k.module_()].get(), entry.c_str());
+      r != CUDA_SUCCESS)
+    return invalidFile(plan_->name() + ": the code '" +
+                       plan_->head().modules()->Get(k.module_())->level()->str() +
+                       "' has no kernel '" + entry + "': " + driver.describe(r));
+  if (int64_t(k.shared_bytes()) > device.maxSharedBytes())
+    return fail("needs " + std::to_string(k.shared_bytes()) +
+                " bytes of shared memory a block; the device has " +
+                std::to_string(device.maxSharedBytes()));
+  // Beyond 48 KiB it must be asked for; asking also loads the function now, which a driver that
+  // loads lazily could not do while a graph is captured.
+  LLMRT_RETURN_IF_ERROR(driver.check(
+      driver.FuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                              int(k.shared_bytes())),
+      "kernel '" + entry + "'"));
+  if (!launchable(gridOf(k, most)))
+    return fail("has a grid beyond what a device launches in the largest step; allow fewer "
+                "tokens a step or a shorter context");
+  return function;
+}
+
+Status Program::prepareSampling(const Device &device, const LaunchShape &most) {
+  const fbs::Plan &head = plan_->head();
+  if (!head.cuda_sampling())
+    return Status::ok();
+  for (const fbs::CudaKernel *k : *head.cuda_sampling()) {
+    if (k->sm()->string_view() != architecture_)
+      continue;
+    LLMRT_ASSIGN_OR_RETURN(CUfunction function, prepareLaunch(device, *k, most));
+    samplingScratchBytes_ =
+        std::max(samplingScratchBytes_, uint64_t(evaluate(*k->scratch(), most.dims)));
+    sampling_.push_back({function, k});
+  }
+  if (draws())
+    tokensBytes_ = alignUp(uint64_t(most.dims.R) * sizeof(int32_t), 256);
+  return Status::ok();
+}
+
 Status Program::prepareCommands(const Device &device, const StepDims &largest) {
   const fbs::Plan &head = plan_->head();
-  const Driver &driver = device.driver();
   // Every way to launch each kernel, on this architecture.
   struct Way {
     fbs::CudaWhen when;
@@ -105,30 +154,7 @@ Status Program::prepareCommands(const Device &device, const StepDims &largest) {
   for (const fbs::CudaKernel *k : *head.cuda_kernels()) {
     if (k->sm()->string_view() != architecture_)
       continue;
-    std::string entry = k->entry()->str();
-    auto fail = [&](const std::string &what) {
-      return unsupported(plan_->name() + ", " + device.name() + ": kernel '" + entry + "' " + what);
-    };
-    CUfunction function = nullptr;
-    if (CUresult r =
-            driver.ModuleGetFunction(&function, modules_[k->module_()].get(), entry.c_str());
-        r != CUDA_SUCCESS)
-      return invalidFile(plan_->name() + ": the code '" +
-                         head.modules()->Get(k->module_())->level()->str() + "' has no kernel '" +
-                         entry + "': " + driver.describe(r));
-    if (int64_t(k->shared_bytes()) > device.maxSharedBytes())
-      return fail("needs " + std::to_string(k->shared_bytes()) +
-                  " bytes of shared memory a block; the device has " +
-                  std::to_string(device.maxSharedBytes()));
-    // Beyond 48 KiB it must be asked for; asking also loads the function now, which a driver that
-    // loads lazily could not do while a graph is captured.
-    LLMRT_RETURN_IF_ERROR(driver.check(
-        driver.FuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                int(k->shared_bytes())),
-        "kernel '" + entry + "'"));
-    if (!launchable(gridOf(*k, most)))
-      return fail("has a grid beyond what a device launches in the largest step; allow fewer "
-                  "tokens a step or a shorter context");
+    LLMRT_ASSIGN_OR_RETURN(CUfunction function, prepareLaunch(device, *k, most));
     contextSplit_ = contextSplit_ == 0 ? k->context_split()
                     : k->context_split() == 0
                         ? contextSplit_
@@ -136,6 +162,7 @@ Status Program::prepareCommands(const Device &device, const StepDims &largest) {
     scratchBytes_ = std::max(scratchBytes_, uint64_t(evaluate(*k->scratch(), largest)));
     ways[k->kernel()].push_back({k->when(), {function, k}});
   }
+  LLMRT_RETURN_IF_ERROR(prepareSampling(device, most));
   for (const fbs::Command *command : *head.commands()) {
     const fbs::Kernel &kernel = *head.kernels()->Get(command->kernel());
     const std::vector<Way> &list = ways[command->kernel()];
@@ -207,6 +234,38 @@ void Program::bind(const StepDims &dims) {
   bound_ = dims;
 }
 
+Status Program::launchOne(const Driver &driver, CUstream stream, const Launch &launch,
+                          const LaunchShape &shape, LlmrtCudaBindings &bindings, bool blocking,
+                          std::string_view command) {
+  Grid g = gridOf(*launch.how, shape);
+  if (g.x == 0 || g.y == 0 || g.z == 0)
+    return Status::ok();
+  void *parameters[] = {&step_, &bindings};
+  CUresult r = driver.LaunchKernel(launch.function, unsigned(g.x), unsigned(g.y), unsigned(g.z),
+                                   launch.how->block(), 1, 1, launch.how->shared_bytes(), stream,
+                                   parameters, nullptr);
+  if (r == CUDA_SUCCESS && blocking)
+    r = driver.StreamSynchronize(stream);
+  if (r == CUDA_SUCCESS)
+    return Status::ok();
+  return driver.check(r, plan_->name() + ": command '" + std::string(command) + "', kernel '" +
+                             launch.how->entry()->str() + "'");
+}
+
+void Program::setSamplingMemory(CUdeviceptr memory) {
+  samplingBindings_.pointers[1] = reinterpret_cast<void *>(memory);
+  samplingBindings_.scratch = reinterpret_cast<void *>(memory + tokensBytes_);
+}
+
+Status Program::launchSampling(const Driver &driver, CUstream stream, const LaunchShape &shape,
+                               bool blocking) {
+  samplingBindings_.pointers[0] = reinterpret_cast<void *>(logits_);
+  for (const Launch &launch : sampling_)
+    LLMRT_RETURN_IF_ERROR(
+        launchOne(driver, stream, launch, shape, samplingBindings_, blocking, "sampling"));
+  return Status::ok();
+}
+
 Status Program::launch(const Driver &driver, CUstream stream, const LaunchShape &shape,
                        bool blocking) {
   bind(shape.dims);
@@ -225,18 +284,8 @@ Status Program::launch(const Driver &driver, CUstream stream, const LaunchShape 
       if (!launch)
         return unsupported(plan_->name() + ": command '" + c.command->name()->str() +
                            "' has no kernel for " + std::to_string(rows) + " rows");
-      Grid g = gridOf(*launch->how, shape);
-      if (g.x == 0 || g.y == 0 || g.z == 0)
-        continue;
-      void *parameters[] = {&step_, &c.bindings};
-      CUresult r = driver.LaunchKernel(launch->function, unsigned(g.x), unsigned(g.y),
-                                       unsigned(g.z), launch->how->block(), 1, 1,
-                                       launch->how->shared_bytes(), stream, parameters, nullptr);
-      if (r == CUDA_SUCCESS && blocking)
-        r = driver.StreamSynchronize(stream);
-      if (r != CUDA_SUCCESS)
-        return driver.check(r, plan_->name() + ": command '" + c.command->name()->str() +
-                                   "', kernel '" + launch->how->entry()->str() + "'");
+      LLMRT_RETURN_IF_ERROR(launchOne(driver, stream, *launch, shape, c.bindings, blocking,
+                                      c.command->name()->string_view()));
     }
   }
   return Status::ok();

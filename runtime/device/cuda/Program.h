@@ -42,6 +42,14 @@ public:
   /// Puts all commands in \p stream. With \p blocking each is waited for, and a failure names its
   /// command and kernel.
   Status launch(const Driver &driver, CUstream stream, const LaunchShape &shape, bool blocking);
+  /// Whether it can draw tokens, and the memory that takes: tokens i32[R], then a workspace.
+  bool draws() const { return !sampling_.empty(); }
+  uint64_t samplingBytes() const { return tokensBytes_ + samplingScratchBytes_; }
+  void setSamplingMemory(CUdeviceptr memory);
+  /// Puts the draws from the logits of the last launch in \p stream; the tokens go to the beginning
+  /// of the sampling memory.
+  Status launchSampling(const Driver &driver, CUstream stream, const LaunchShape &shape,
+                        bool blocking);
   /// Where the last launch put the logits, an address in the arena.
   CUdeviceptr logits() const { return logits_; }
 
@@ -69,6 +77,13 @@ private:
   };
 
   Status loadModules(const Device &device);
+  /// The function of \p k, which this device can launch for \p most.
+  Result<CUfunction> prepareLaunch(const Device &device, const fbs::CudaKernel &k,
+                                   const LaunchShape &most);
+  Status prepareSampling(const Device &device, const LaunchShape &most);
+  Status launchOne(const Driver &driver, CUstream stream, const Launch &launch,
+                   const LaunchShape &shape, LlmrtCudaBindings &bindings, bool blocking,
+                   std::string_view command);
   Status prepareCommands(const Device &device, const StepDims &largest);
   void bind(const StepDims &dims);
 
@@ -77,6 +92,9 @@ private:
   std::vector<ModuleOwner> modules_; ///< by the plan's index
   std::vector<Command> commands_;
   std::vector<Moving> moving_;
+  std::vector<Launch> sampling_;
+  LlmrtCudaBindings samplingBindings_{};
+  uint64_t tokensBytes_ = 0, samplingScratchBytes_ = 0;
   std::vector<uint64_t> outputOffsets_;
   ArenaLayout layout_;
   uint64_t arenaBytes_ = 0, scratchBytes_ = 0;

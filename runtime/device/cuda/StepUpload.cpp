@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/StepUpload.h"
 
+#include "runtime/device/cuda/RowSampling.h"
+
 #include <cstring>
 
 namespace llmrt::cuda {
@@ -13,7 +15,8 @@ size_t aligned(size_t bytes) {
 
 } // namespace
 
-Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, int64_t maxBlocks) {
+Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, int64_t maxBlocks,
+                                      bool draws) {
   size_t bytes = aligned(sizeof(LlmrtCudaStep));
   auto add = [&](int64_t count, size_t size) { bytes += aligned(size_t(count) * size); };
   add(d.T, 4); // tokens
@@ -26,6 +29,10 @@ Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, i
   add(d.R, 4);
   for (int i = 0; i < 3; ++i) // tiles
     add(d.Q, 4);
+  if (draws) {
+    add(d.R, sizeof(LlmrtCudaRowSampling));
+    add(int64_t(RowDraws::maxChanges), sizeof(LlmrtCudaLogitChange));
+  }
   StepUpload upload;
   LLMRT_ASSIGN_OR_RETURN(upload.device_,
                          DeviceBuffer::allocate(driver, bytes, "the step's arrays"));
@@ -34,17 +41,24 @@ Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, i
 }
 
 Status StepUpload::enqueue(const Driver &driver, CUstream stream, const LlmrtStep &step,
-                           CUdeviceptr kv, int64_t blockTokens, int64_t blockBytes) {
+                           CUdeviceptr kv, int64_t blockTokens, int64_t blockBytes,
+                           const RowDraws *draws) {
   size_t used = aligned(sizeof(LlmrtCudaStep));
   bool fits = true;
-  auto put = [&]<typename T>(const T *array, int64_t count) -> const T * {
-    size_t bytes = size_t(count) * sizeof(T), at = used;
-    used += aligned(bytes);
+  /// Room for \p count values here, and where they will be on the device.
+  auto place = [&]<typename T>(T *&here, int64_t count) -> const T * {
+    size_t at = used;
+    used += aligned(size_t(count) * sizeof(T));
     fits &= used <= host_.bytes();
-    if (!fits)
-      return nullptr;
-    std::memcpy(host_.data() + at, array, bytes);
-    return static_cast<const T *>(device_.pointer(at));
+    here = fits ? reinterpret_cast<T *>(host_.data() + at) : nullptr;
+    return fits ? static_cast<const T *>(device_.pointer(at)) : nullptr;
+  };
+  auto put = [&]<typename T>(const T *array, int64_t count) -> const T * {
+    T *here;
+    const T *there = place(here, count);
+    if (here)
+      std::memcpy(here, array, size_t(count) * sizeof(T));
+    return there;
   };
   LlmrtCudaStep s{};
   s.T = step.T;
@@ -67,6 +81,18 @@ Status StepUpload::enqueue(const Driver &driver, CUstream stream, const LlmrtSte
   s.kv = reinterpret_cast<unsigned char *>(kv);
   s.blockTokens = blockTokens;
   s.blockBytes = blockBytes;
+  if (draws) {
+    LlmrtCudaRowSampling *rows;
+    LlmrtCudaLogitChange *changes;
+    s.sampling = place(rows, step.R);
+    for (int64_t r = 0; rows && r < step.R; ++r)
+      rows[r] = cudaRowSampling(draws->row(r));
+    s.changes = place(changes, int64_t(draws->changes().size()));
+    for (size_t i = 0; changes && i < draws->changes().size(); ++i)
+      changes[i] = {draws->changes()[i].id, draws->changes()[i].bias};
+    s.sampledVocabulary = draws->vocabulary();
+    s.massUnit = draws->massUnit();
+  }
   if (!fits)
     return internalError("a step larger than the executor was made for");
   std::memcpy(host_.data(), &s, sizeof s);

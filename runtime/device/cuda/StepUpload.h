@@ -2,6 +2,7 @@
 #ifndef LLMRT_DEVICE_CUDA_STEPUPLOAD_H
 #define LLMRT_DEVICE_CUDA_STEPUPLOAD_H
 
+#include "runtime/device/RowDraws.h"
 #include "runtime/device/cpu/KernelAbi.h"
 #include "runtime/device/cuda/Handles.h"
 #include "runtime/device/cuda/KernelAbi.h"
@@ -14,17 +15,17 @@ namespace llmrt::cuda {
 class StepUpload {
 public:
   StepUpload() = default;
-  /// For steps up to \p largest, block tables up to \p maxBlocks wide.
-  static Result<StepUpload> create(const Driver &driver, const StepDims &largest,
-                                   int64_t maxBlocks);
+  /// For steps up to \p largest, block tables up to \p maxBlocks wide, \p draws: with RowDraws.
+  static Result<StepUpload> create(const Driver &driver, const StepDims &largest, int64_t maxBlocks,
+                                   bool draws);
 
   CUdeviceptr address() const { return device_.address(); }
   size_t bytes() const { return device_.bytes(); }
 
-  /// Puts the copy of \p step in \p stream; the KV fields are \p kv's. What an earlier call put
-  /// there must be done.
+  /// Puts the copy of \p step in \p stream; the KV fields are \p kv's; without \p draws the host
+  /// draws all tokens. What an earlier call put there must be done.
   Status enqueue(const Driver &driver, CUstream stream, const LlmrtStep &step, CUdeviceptr kv,
-                 int64_t blockTokens, int64_t blockBytes);
+                 int64_t blockTokens, int64_t blockBytes, const RowDraws *draws);
 
 private:
   DeviceBuffer device_;

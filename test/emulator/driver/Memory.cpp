@@ -101,6 +101,7 @@ CUresult MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stre
     return CUDA_ERROR_INVALID_VALUE;
   return enqueue(streamOf(stream), [=] {
     std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+    simt::bytesToHost() += bytes;
     return CUDA_SUCCESS;
   });
 }

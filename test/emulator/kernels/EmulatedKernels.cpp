@@ -18,6 +18,10 @@ namespace fs = std::filesystem;
 
 bool test::wholeSweep() { return std::getenv("LLMC_LARGE") != nullptr; }
 
+int64_t test::evaluate(const CudaAffine &a, const StepSizes &s) {
+  return a.constant + a.perToken * s.T + a.perSequence * s.S + a.perRow * s.R + a.perTile * s.Q;
+}
+
 namespace {
 
 /// The text of a header, one of its lines replaced where SIMT_EDIT=HEADER:LINE:TEXT says so.
@@ -32,10 +36,6 @@ std::string edited(llvm::StringRef name, llvm::StringRef text) {
   text.split(lines, '\n');
   lines[line - 1] = rest;
   return llvm::join(lines, "\n");
-}
-
-int64_t evaluate(const CudaAffine &a, const StepSizes &s) {
-  return a.constant + a.perToken * s.T + a.perSequence * s.S + a.perRow * s.R + a.perTile * s.Q;
 }
 
 unsigned blocks(const CudaGrid &grid, const StepSizes &s) {
@@ -55,14 +55,20 @@ EmulatedKernels::EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model)
   auto units = emitCudaUnits(loc, specs_, model);
   if (failed(units) || units->size() != 1)
     std::abort(); // a message was printed
-  entries_ = units->front().entries;
+  build(units->front());
+}
+
+EmulatedKernels::EmulatedKernels(CudaUnit unit) { build(unit); }
+
+void EmulatedKernels::build(const CudaUnit &unit) {
+  entries_ = unit.entries;
   folder_ = (fs::temp_directory_path() / "emulated-kernels-XXXXXX").string();
   if (!mkdtemp(folder_.data()))
     std::abort();
   for (const CudaHeader &header : cudaHeaders())
     std::ofstream(fs::path(folder_) / header.name.str()) << edited(header.name, header.text);
-  const std::string source = folder_ + "/" + units->front().family + ".cu";
-  std::ofstream(source) << units->front().text;
+  const std::string source = folder_ + "/" + unit.family + ".cu";
+  std::ofstream(source) << unit.text;
   const std::string object = folder_ + "/kernels.so";
   const std::string command = std::string(SIMT_BUILD_KERNELS) + " checked '" + source + "' '" +
                               object + "' -L '" + SIMT_LIBRARY_FOLDER + "' -I'" + folder_ + "'";
@@ -109,14 +115,26 @@ void EmulatedKernels::run(const std::string &symbol, const LlmrtCudaStep &step,
 void EmulatedKernels::launch(const CudaEntry &entry, const LlmrtCudaStep &step,
                              const StepSizes &bucket, const std::vector<void *> &bindings,
                              int64_t scalar) {
+  DeviceArray scratch(size_t(evaluate(entry.scratch, bucket)));
+  scratch.zero();
+  launchWith(entry, step, bucket, bindings, scalar, scratch);
+}
+
+void EmulatedKernels::launchEntry(const CudaEntry &entry, const LlmrtCudaStep &step,
+                                  const StepSizes &bucket, const std::vector<void *> &bindings,
+                                  const DeviceArray &scratch) {
+  launchWith(entry, step, bucket, bindings, 0, scratch);
+}
+
+void EmulatedKernels::launchWith(const CudaEntry &entry, const LlmrtCudaStep &step,
+                                 const StepSizes &bucket, const std::vector<void *> &bindings,
+                                 int64_t scalar, const DeviceArray &scratch) {
   dim3 grid{blocks(entry.x, bucket), blocks(entry.y, bucket), blocks(entry.z, bucket)};
   if (entry.contextSplit)
     grid.z *= unsigned((bucket.longestContext + entry.contextSplit - 1) / entry.contextSplit);
   if (grid.x * grid.y * grid.z == 0)
     return;
   DeviceArray stepMemory(std::vector<LlmrtCudaStep>{step});
-  DeviceArray scratch(size_t(evaluate(entry.scratch, bucket)));
-  scratch.zero();
   LlmrtCudaBindings b{};
   std::copy(bindings.begin(), bindings.end(), b.pointers);
   b.scalars[0] = scalar;

@@ -58,6 +58,8 @@ struct StepSizes {
 class EmulatedKernels {
 public:
   EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model);
+  /// Entries of no kernel: launchEntry() runs them.
+  explicit EmulatedKernels(CudaUnit unit);
   EmulatedKernels(const EmulatedKernels &) = delete;
   ~EmulatedKernels();
 
@@ -67,18 +69,27 @@ public:
   void run(const std::string &symbol, const LlmrtCudaStep &step, const StepSizes &bucket,
            const std::vector<void *> &bindings, int64_t scalar = 0, const std::string &entry = "");
 
+  /// Launches \p entry with a workspace that outlives it.
+  void launchEntry(const CudaEntry &entry, const LlmrtCudaStep &step, const StepSizes &bucket,
+                   const std::vector<void *> &bindings, const DeviceArray &scratch);
   const std::vector<CudaEntry> &entries() const { return entries_; }
   const CudaEntry &entry(const std::string &name) const;
 
 private:
+  void build(const CudaUnit &unit);
   void launch(const CudaEntry &entry, const LlmrtCudaStep &step, const StepSizes &bucket,
               const std::vector<void *> &bindings, int64_t scalar);
+  void launchWith(const CudaEntry &entry, const LlmrtCudaStep &step, const StepSizes &bucket,
+                  const std::vector<void *> &bindings, int64_t scalar, const DeviceArray &scratch);
 
   std::vector<KernelSpec> specs_;
   std::vector<CudaEntry> entries_;
   std::string folder_; ///< reports read the places from the object's file
   std::unique_ptr<simt::KernelObject> object_;
 };
+
+/// Bytes of \p size in a step.
+int64_t evaluate(const CudaAffine &size, const StepSizes &step);
 
 /// The orders of threads that each check is made in.
 inline constexpr simt::Order allOrders[] = {simt::Order::Forward, simt::Order::Reverse,

@@ -35,10 +35,24 @@ TEST(Math, LogIsAccurate) {
   EXPECT_EQ(fixedLog(1), 0.0);
 }
 
+TEST(Math, SinglePrecisionExpIsAccurate) {
+  double worst = 0;
+  for (float x = -87; x <= 0; x += 0.00317f) {
+    const double truth = std::exp(static_cast<double>(x));
+    // The argument's own rounding is x units.
+    worst = std::max(worst, std::fabs(fixedExpf(x) - truth) / truth / (1 - x / 4) * 0x1p24);
+  }
+  EXPECT_LT(worst, 2.0);
+  EXPECT_EQ(fixedExpf(0), 1.0f);
+  EXPECT_EQ(fixedExpf(-90), 0.0f);
+  EXPECT_EQ(fixedExpf(-INFINITY), 0.0f);
+}
+
 TEST(Math, TheBitsStayWhatTheyAre) {
   // Sampled text depends on these: a change of any is a change of what every seed means.
   EXPECT_EQ(fixedExp(-1.25), 0x1.25618372a584fp-2);
   EXPECT_EQ(fixedLog(0.3), -0x1.34378fcbda721p+0);
+  EXPECT_EQ(fixedExpf(-1.25f), 0x1.256184p-2f);
 }
 
 } // namespace

@@ -50,7 +50,16 @@ const Case kCases[] = {
     {"KernelWithoutLaunch", "has no launch on sm_80",
      [](auto &h) { h.cuda_kernels.erase(h.cuda_kernels.begin() + 2); }},
     {"OnlyForFewRows", "has no launch on sm_80", [](auto &h) { h.cuda_kernels[2]->max_rows = 8; }},
-    {"Abi", "newer than the 2", [](auto &h) { h.modules[1]->kernel_abi = 3; }},
+    {"Abi", "newer than the 3", [](auto &h) { h.modules[1]->kernel_abi = 4; }},
+    {"DrawsModule", "cuda_sampling[0] 'sample': module 0 is no CUDA module",
+     [](auto &h) { h.cuda_sampling[0]->module_ = 0; }},
+    {"DrawsGrid", "grid x", [](auto &h) { h.cuda_sampling[1]->grid_x.reset(); }},
+    {"DrawsWorkspace", "the workspace", [](auto &h) { h.cuda_sampling[1]->scratch.reset(); }},
+    {"DrawsOfAKernel", "which draws don't", [](auto &h) { h.cuda_sampling[0]->kernel = 1; }},
+    {"DrawsOfFewRows", "which draws don't", [](auto &h) { h.cuda_sampling[0]->max_rows = 1; }},
+    {"DrawsWhen", "which draws don't",
+     [](auto &h) { h.cuda_sampling[0]->when = fbs::CudaWhen::LongTiles; }},
+    {"DrawsSplit", "which draws don't", [](auto &h) { h.cuda_sampling[0]->context_split = 64; }},
     {"AbiZero", "kernel ABI 0", [](auto &h) { h.modules[1]->kernel_abi = 0; }},
 };
 

@@ -267,20 +267,24 @@ TestPlan makeCudaTestPlan(const std::vector<std::string> &architectures) {
     module->target = fbs::Target::Cuda;
     module->kernel_abi = 1;
     p.head.modules.push_back(std::move(module));
-    for (size_t i = 0; i < p.head.kernels.size(); ++i) {
+    auto launch = [&](size_t kernel, const std::string &entry, const fbs::Affine &grid) {
       auto k = std::make_unique<fbs::CudaKernelT>();
-      k->kernel = static_cast<uint32_t>(i);
+      k->kernel = static_cast<uint32_t>(kernel);
       k->module_ = static_cast<uint32_t>(p.head.modules.size() - 1);
       k->sm = architecture;
-      k->entry = p.head.kernels[i]->symbol;
+      k->entry = entry;
       k->block = 128;
       k->registers = architecture.starts_with("sm_") ? 40 : 0;
-      k->grid_x = std::make_unique<fbs::Affine>(0, 1, 0, 0, 0);
+      k->grid_x = std::make_unique<fbs::Affine>(grid);
       k->grid_y = std::make_unique<fbs::Affine>(1, 0, 0, 0, 0);
       k->grid_z = std::make_unique<fbs::Affine>(1, 0, 0, 0, 0);
       k->scratch = std::make_unique<fbs::Affine>(0, 0, 0, 0, 0);
-      p.head.cuda_kernels.push_back(std::move(k));
-    }
+      return k;
+    };
+    for (size_t i = 0; i < p.head.kernels.size(); ++i)
+      p.head.cuda_kernels.push_back(
+          launch(i, p.head.kernels[i]->symbol, fbs::Affine(0, 1, 0, 0, 0)));
+    p.head.cuda_sampling.push_back(launch(0, "sample", fbs::Affine(0, 0, 0, 1, 0)));
   }
   return p;
 }
