@@ -13,7 +13,7 @@ constexpr DraftShares firstShares = {
     {{0.35f, 0.5f, 0.6f}, {0.5f, 0.65f, 0.75f}, {0.65f, 0.8f, 0.9f}, {0.8f, 0.9f, 0.95f}}};
 /// Weight of the newest guess, in a sequence and over all.
 constexpr float sequenceRate = 0.12f, overallRate = 0.02f;
-/// Weight of the newest step's time.
+/// Weight of a costly drafter's newest time.
 constexpr float timeRate = 0.15f;
 /// Before other sizes were timed, each token more is taken to cost this share of a step.
 constexpr double firstTokenShare = 0.08;
@@ -22,6 +22,16 @@ constexpr double firstTokenShare = 0.08;
 constexpr int64_t tryAgainTokens = 48, plainSteps = 128;
 
 } // namespace
+
+void StepTime::add(float seconds) {
+  newest_[next_] = seconds;
+  next_ = static_cast<uint8_t>((next_ + 1) % newest_.size());
+  count_ = static_cast<uint8_t>(std::min<size_t>(count_ + 1u, newest_.size()));
+  std::array<float, 5> sorted = newest_;
+  auto end = sorted.begin() + count_, middle = sorted.begin() + (count_ - 1) / 2;
+  std::nth_element(sorted.begin(), middle, end);
+  median_ = *middle;
+}
 
 Speculator::Speculator(std::unique_ptr<Drafter> drafter, const SpeculationLimits &limits,
                        int64_t maxSequences, int64_t maxStepTokens, int64_t shortContext)
@@ -59,11 +69,9 @@ void Speculator::observe(Sequence &sequence, int64_t guess, bool cameTrue) {
 }
 
 void Speculator::observeStep(int64_t tokens, double seconds) {
-  float &known = seconds_[static_cast<size_t>(
-      std::min<int64_t>(tokens, static_cast<int64_t>(seconds_.size()) - 1))];
-  float value = static_cast<float>(seconds);
-  // One slow step (another program, a page fault) is no news.
-  known = known == 0 ? value : known + (std::min(value, 2 * known) - known) * timeRate;
+  seconds_[static_cast<size_t>(
+               std::min<int64_t>(tokens, static_cast<int64_t>(seconds_.size()) - 1))]
+      .add(static_cast<float>(seconds));
 }
 
 double Speculator::stepSeconds(int64_t tokens) const {
@@ -71,11 +79,11 @@ double Speculator::stepSeconds(int64_t tokens) const {
   int64_t last = static_cast<int64_t>(seconds_.size()) - 1;
   tokens = std::min(tokens, last);
   int64_t below = tokens, above = tokens;
-  while (below > 0 && seconds_[size_t(below)] == 0)
+  while (below > 0 && seconds_[size_t(below)].seconds() == 0)
     --below;
-  while (above < last && seconds_[size_t(above)] == 0)
+  while (above < last && seconds_[size_t(above)].seconds() == 0)
     ++above;
-  double low = seconds_[size_t(below)], high = seconds_[size_t(above)];
+  double low = seconds_[size_t(below)].seconds(), high = seconds_[size_t(above)].seconds();
   if (low == 0 && high == 0)
     return 1 + firstTokenShare * static_cast<double>(tokens); // in any unit
   if (low == 0)

@@ -21,6 +21,9 @@
 
 namespace llmrt {
 
+/// Guesses a window at most.
+inline constexpr int64_t maxGuesses = 64;
+
 struct SpeculationLimits {
   int64_t tokens = 0;     ///< guesses a window at most
   bool adaptive = true;   ///< false: always as many as there are
@@ -42,6 +45,20 @@ struct SpeculationState {
   double reached = 1;     ///< while windows are chosen: that all guesses in this one come true
   int64_t sinceGuess = 0; ///< tokens since a costly drafter was asked
   bool asked = false;     ///< before: the first time, the drafter has to read the prompt
+};
+
+/// The median of the newest times of a step: on a busy machine every few steps take several times
+/// as long, which is no news of the step.
+class StepTime {
+public:
+  void add(float seconds);
+  /// 0: none was seen.
+  float seconds() const { return median_; }
+
+private:
+  std::array<float, 5> newest_{}; ///< a ring
+  uint8_t count_ = 0, next_ = 0;
+  float median_ = 0;
 };
 
 class Speculator {
@@ -74,11 +91,11 @@ private:
 
   std::unique_ptr<Drafter> drafter_;
   SpeculationLimits limits_;
-  int64_t shortContext_;       ///< see ModelShape
-  DraftShares shares_;         ///< of all sequences: what a new one starts from
-  std::vector<float> seconds_; ///< of a step by its tokens, moving; 0: not seen
-  double secondsPerGuess_ = 0; ///< of a costly drafter, moving
-  int64_t sincePlain_ = 0;     ///< steps since one without guesses was timed
+  int64_t shortContext_;          ///< see ModelShape
+  DraftShares shares_;            ///< of all sequences: what a new one starts from
+  std::vector<StepTime> seconds_; ///< of a step by its tokens
+  double secondsPerGuess_ = 0;    ///< of a costly drafter, moving
+  int64_t sincePlain_ = 0;        ///< steps since one without guesses was timed
   std::vector<DraftRequest> requests_;
   std::vector<Sequence *> sequences_; ///< of requests_
 };

@@ -211,6 +211,19 @@ TEST(Speculation, TheClassicalRuleIsDeterministicAndGreedyStaysGreedy) {
   EXPECT_EQ(run(std::make_unique<SuffixDrafter>(1), 3, &accepted).size(), 100u);
 }
 
+TEST(Speculation, SlowStepsInBetweenAreNoNews) {
+  Speculator speculator(std::make_unique<SuffixDrafter>(1), {.tokens = 4}, 1, 16, INT64_MAX);
+  for (int i = 0; i < 50; ++i) {
+    speculator.observeStep(1, i % 3 == 2 ? 5e-3 : 1e-3);
+    speculator.observeStep(4, i % 5 < 2 ? 9e-3 : 2e-3);
+  }
+  EXPECT_NEAR(speculator.stepSeconds(1), 1e-3, 1e-6);
+  EXPECT_NEAR(speculator.stepSeconds(4), 2e-3, 1e-6);
+  for (int i = 0; i < 3; ++i) // as when the context has grown
+    speculator.observeStep(1, 1.5e-3);
+  EXPECT_NEAR(speculator.stepSeconds(1), 1.5e-3, 1e-6);
+}
+
 /// As many wrong guesses as the script's prompt asks for: its first token.
 class WrongGuesses final : public Drafter {
 public:
