@@ -38,26 +38,49 @@ namespace {
 /// What LLVM may call on its own; Memory.cpp defines them.
 constexpr StringLiteral kMemoryFunctions[] = {"memcpy", "memmove", "memset"};
 
-/// The constant that only chooses where the count of rows is read.
-constexpr StringLiteral kRows = "rows";
+/// A product of at most this many weights takes less time than what its kernel waits for: constants
+/// gain nothing that could be measured.
+constexpr int64_t kSmallProduct = 1 << 16;
 
-/// Equal for kernels whose machine code differs in kRows alone.
+/// The constants of \p spec that may as well be known at run time: none is in an inner loop.
+/// Kernels that differ in these alone share one text.
+SmallVector<StringRef> looseConstants(const KernelSpec &spec) {
+  if (spec.kind == "norm")
+    return {"d", "rows"};
+  if (spec.kind == "quantize")
+    return {"k", "rows", "slots"};
+  if (spec.kind != "gemm" && spec.kind != "grouped_gemm")
+    return {"rows"};
+  SmallVector<StringRef> loose = {"n", "rows", "task_tiles"};
+  if (spec.kind == "grouped_gemm")
+    loose.append({"groups", "slots"});
+  KernelConstants constants(spec);
+  if (constants.integer("n") <= kSmallProduct / constants.integer("k"))
+    loose.append({"k", spec.kind == "gemm" ? "residual" : "x_stride"});
+  return loose;
+}
+
+/// Equal for kernels that can share one text.
 std::string textKey(const KernelSpec &spec) {
   std::string key = spec.kind;
   llvm::raw_string_ostream os(key);
   KernelConstants constants(spec);
+  SmallVector<StringRef> loose = looseConstants(spec);
   for (const KernelParameter &p : kernelParameters(spec.kind)) {
-    if (p.isReal)
-      os << ' ' << llvm::format_hex(llvm::bit_cast<uint64_t>(constants.real(p.name)), 18);
-    else if (p.name != kRows)
-      os << ' ' << constants.integer(p.name);
+    os << ' ';
+    if (llvm::is_contained(loose, p.name))
+      os << '*';
+    else if (p.isReal)
+      os << llvm::format_hex(llvm::bit_cast<uint64_t>(constants.real(p.name)), 18);
+    else
+      os << constants.integer(p.name);
   }
   return key;
 }
 
-/// Builds the module: a function a kernel, which calls its microkernel with the constants. A
-/// decoder has most of its kernels twice, for all tokens and for those whose logits are wanted:
-/// these share one text, a function of its own that both call.
+/// Builds the module: a function a kernel, which calls its microkernel with the constants. Kernels
+/// with one textKey (a decoder has most of its kernels twice, for all tokens and for those whose
+/// logits are wanted) share one text, a function of its own that takes the loose constants.
 class KernelModuleBuilder {
 public:
   explicit KernelModuleBuilder(Location loc)
@@ -91,25 +114,29 @@ private:
 
     std::string key = textKey(spec);
     bool isShared = uses[key] > 1;
+    SmallVector<StringRef> loose = looseConstants(spec);
     std::string callee = microkernelName(spec.kind);
     if (isShared) {
       auto [text, isNew] = texts.try_emplace(key, spec.symbol + ".text");
       callee = text->second;
       if (isNew) {
         SmallVector<Type> types = abiTypes();
-        types.push_back(b.getI64Type());
+        types.append(loose.size(), b.getI64Type());
         LLVM::LLVMFuncOp shared = addFunction(callee, types);
         shared.setNoInline(true);
-        Block *entry = shared.addEntryBlock(b);
-        callMicrokernel(spec, entry->getArguments().drop_back(), entry->getArguments().back());
+        ValueRange arguments = shared.addEntryBlock(b)->getArguments();
+        callMicrokernel(spec, arguments.drop_back(loose.size()), loose,
+                        arguments.take_back(loose.size()));
       }
     }
     Block *entry = function.addEntryBlock(b);
     if (!isShared)
-      return callMicrokernel(spec, entry->getArguments(), nullptr);
+      return callMicrokernel(spec, entry->getArguments(), {}, {});
     b.setInsertionPointToStart(entry);
     SmallVector<Value> operands(entry->getArguments());
-    operands.push_back(integer(kRows, KernelConstants(spec).integer(kRows)));
+    KernelConstants constants(spec);
+    for (StringRef name : loose)
+      operands.push_back(integer(name, constants.integer(name)));
     LLVM::CallOp::create(b, loc, TypeRange{}, callee, operands);
     LLVM::ReturnOp::create(b, loc, ValueRange{});
   }
@@ -120,8 +147,9 @@ private:
   }
 
   /// The body of the function that \p arguments are of: the microkernel with \p spec's constants,
-  /// of which \p rows, if there, is no constant.
-  void callMicrokernel(const KernelSpec &spec, ValueRange arguments, Value rows) {
+  /// of which those that \p loose names are \p values.
+  void callMicrokernel(const KernelSpec &spec, ValueRange arguments, ArrayRef<StringRef> loose,
+                       ValueRange values) {
     std::string callee = microkernelName(spec.kind);
     ArrayRef<KernelParameter> parameters = kernelParameters(spec.kind);
     Block *entry = arguments.front().getParentBlock();
@@ -139,8 +167,8 @@ private:
         operands.push_back(LLVM::ConstantOp::create(
             b, NameLoc::get(b.getStringAttr(p.name), loc), b.getF32Type(),
             b.getF32FloatAttr(static_cast<float>(constants.real(p.name)))));
-      else if (rows && p.name == kRows)
-        operands.push_back(rows);
+      else if (const auto *name = llvm::find(loose, p.name); name != loose.end())
+        operands.push_back(values[name - loose.begin()]);
       else
         operands.push_back(integer(p.name, constants.integer(p.name)));
     }

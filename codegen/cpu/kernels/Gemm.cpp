@@ -22,15 +22,15 @@ constexpr int64_t kDecodeFrom = 16, kDecodedDepth = 512;
 
 struct Gemm {
   Format format;
-  int64_t k, n, xInt8, group, activation, glu, tileBytes, xStride, yStride;
+  int64_t k, n, xInt8, group, activation, glu, hasResidual, tileBytes, xStride, yStride;
   const uint8_t *x, *w;
-  const float *bias, *residual;
+  const float *bias, *residual; ///< bias: null if there is none
   float *y;
 
   /// 16 outputs of token \p m from column \p column on: bias is in \p v already.
   KERNEL_LAMBDA void finish(F32x16 v, int64_t m, int64_t column, int64_t columns) const {
     const int64_t count = columns - column;
-    if (residual)
+    if (everyTime(hasResidual))
       v = v + loadPart(residual + m * yStride + column, count);
     storePart(y + m * yStride + column, v, count);
   }
@@ -76,11 +76,8 @@ struct Gemm {
     unroll<Tokens>([&](auto j) KERNEL_LAMBDA {
       unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[j][t] = acc[t][j]; });
     });
-    if (activation == 0)
-      unroll<Tokens>([&](auto j) KERNEL_LAMBDA { finishToken<Tiles>(tile, m + j, v[j]); });
-    else // long: a text a token would take most of the time to compile
-      for (int64_t j = 0; j < Tokens; ++j)
-        finishToken<Tiles>(tile, m + j, v[j]);
+    for (int64_t j = 0; j < Tokens; ++j) // a text a token would take much of the time to compile
+      finishToken<Tiles>(tile, m + j, v[j]);
   }
 
 #if defined(LLMC_KERNEL_MATRICES)
@@ -201,6 +198,7 @@ LLMC_KERNEL(gemm, int64_t k, int64_t n, int64_t wElement, int64_t wPacking, int6
   Gemm g;
   g.format = {wElement, wPacking, wGroup, wScale, wHasMin, wMin};
   g.k = k, g.n = n, g.xInt8 = xInt8, g.group = group, g.activation = activation, g.glu = glu;
+  g.hasResidual = residual;
   g.tileBytes = g.format.tileBytes(k);
   g.xStride = xInt8 ? LLMRT_Q8_ROW_BYTES(roundUp(k, group), group) : 4 * k;
   g.yStride = glu ? n / 2 : n;

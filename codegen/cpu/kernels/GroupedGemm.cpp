@@ -70,11 +70,8 @@ struct GroupedGemm {
     unroll<Tokens>([&](auto j) KERNEL_LAMBDA {
       unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[j][t] = acc[t][j]; });
     });
-    if (activation == 0 && alpha == 0.0f)
-      unroll<Tokens>([&](auto j) KERNEL_LAMBDA { finish<Tiles>(tile, entries[j], v[j]); });
-    else // long: a text a token would take most of the time to compile
-      for (int64_t j = 0; j < Tokens; ++j)
-        finish<Tiles>(tile, entries[j], v[j]);
+    for (int64_t j = 0; j < Tokens; ++j) // a text a token would take much of the time to compile
+      finish<Tiles>(tile, entries[j], v[j]);
   }
 
   /// Tile (pair) \p tile of the outputs of an entry from its products.

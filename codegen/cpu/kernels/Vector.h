@@ -26,6 +26,7 @@ typedef uint32_t U32x16 __attribute__((ext_vector_type(16)));
 typedef uint16_t U16x16 __attribute__((ext_vector_type(16)));
 typedef int8_t I8x16 __attribute__((ext_vector_type(16)));
 typedef _Float16 Half16 __attribute__((ext_vector_type(16)));
+typedef bool Mask16 __attribute__((ext_vector_type(16)));
 
 constexpr int64_t kLanes = 16;
 
@@ -49,6 +50,12 @@ template <typename V> KERNEL_INLINE void storeAs(void *p, V v) {
 KERNEL_INLINE F32x16 load(const float *p) { return loadAs<F32x16>(p); }
 KERNEL_INLINE void store(float *p, F32x16 v) { storeAs(p, v); }
 
+KERNEL_INLINE I32x16 laneIndex() {
+  return (I32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+}
+
+#if defined(__aarch64__) // has no masked loads: they would be sixteen branches
+
 /// The first \p count lanes from memory, zeros in the others; reads nothing else.
 KERNEL_INLINE F32x16 loadPart(const float *p, int64_t count) {
   if (count >= kLanes)
@@ -65,6 +72,32 @@ KERNEL_INLINE void storePart(float *p, F32x16 v, int64_t count) {
   store(lanes, v);
   for (int64_t i = 0; i < count; ++i)
     p[i] = lanes[i];
+}
+
+#else
+
+KERNEL_INLINE Mask16 firstLanes(int64_t count) {
+  return __builtin_convertvector(laneIndex() < (I32x16)(static_cast<int32_t>(count)), Mask16);
+}
+KERNEL_INLINE F32x16 loadPart(const float *p, int64_t count) {
+  if (count >= kLanes)
+    return load(p);
+  return __builtin_masked_load(firstLanes(count), p, (F32x16)(0.0f));
+}
+KERNEL_INLINE void storePart(float *p, F32x16 v, int64_t count) {
+  if (count >= kLanes)
+    return store(p, v);
+  __builtin_masked_store(firstLanes(count), v, p);
+}
+
+#endif
+
+/// \p flag, which the optimiser takes for a value that changes unless it is a constant: it would
+/// write a loop twice for the sake of one that doesn't.
+KERNEL_INLINE int64_t everyTime(int64_t flag) {
+  if (!__builtin_constant_p(flag))
+    asm volatile("" : "+r"(flag));
+  return flag;
 }
 
 KERNEL_INLINE F32x16 splat(float x) { return (F32x16)(x); }
@@ -92,10 +125,6 @@ KERNEL_INLINE float largestLane(F32x16 v) {
   F32x4 b = a.lo > a.hi ? a.lo : a.hi;
   auto c = b.lo > b.hi ? b.lo : b.hi;
   return c.x > c.y ? c.x : c.y;
-}
-
-KERNEL_INLINE I32x16 laneIndex() {
-  return (I32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 }
 
 /// Calls body(Index<0>), ..., body(Index<N-1>): unrolled whatever the optimiser thinks of it.

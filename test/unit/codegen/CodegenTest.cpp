@@ -6,6 +6,7 @@
 #include "llvm/Object/ELFObjectFile.h"
 #include "gtest/gtest.h"
 
+#include <array>
 #include <map>
 
 using namespace llmc;
@@ -81,6 +82,39 @@ TEST(CpuObject, IsSelfContainedAndDeterministic) {
     for (const auto &entry : llvm::cantFail(elf->getELFFile().dynamicEntries()))
       EXPECT_NE(entry.getTag(), llvm::ELF::DT_NEEDED);
   }
+}
+
+/// Kernels share a text where they differ in what no inner loop knows; those of small products
+/// (2^16 weights at most) in K, too.
+TEST(CpuObject, KernelsShareTexts) {
+  auto texts = [](std::vector<std::array<int64_t, 4>> shapes) { // k, n, residual, group
+    std::vector<KernelSpec> specs;
+    for (auto [k, n, residual, group] : shapes)
+      specs.push_back({"g" + std::to_string(specs.size()),
+                       "gemm",
+                       {{"k", k},
+                        {"n", n},
+                        {"residual", residual},
+                        {"w_element", int64_t(4)},
+                        {"w_packing", int64_t(2)},
+                        {"w_group", group},
+                        {"x_int8", int64_t(1)},
+                        {"group", group},
+                        {"task_tiles", n % 7 + 1}}});
+    std::string text;
+    emit(specs, CpuLevel::X86V3, 1, [&](llvm::StringRef phase, llvm::StringRef t) {
+      if (phase == "mlir")
+        text = t;
+    });
+    return std::make_pair(llvm::StringRef(text).count("call @llmc_kernel_gemm"),
+                          llvm::StringRef(text).count("call @g0.text"));
+  };
+  using Counts = std::pair<size_t, size_t>;
+  EXPECT_EQ(texts({{64, 48, 0, 32}}), Counts(1, 0)) << "alone, all are constants";
+  EXPECT_EQ(texts({{64, 48, 0, 32}, {96, 40, 1, 32}, {64, 1024, 0, 32}}), Counts(1, 3));
+  EXPECT_EQ(texts({{64, 48, 0, 32}, {64, 48, 0, 64}}), Counts(2, 0)) << "groups are inner loops";
+  EXPECT_EQ(texts({{64, 2048, 0, 32}, {64, 4096, 0, 32}}), Counts(1, 2));
+  EXPECT_EQ(texts({{64, 2048, 0, 32}, {64, 2048, 1, 32}, {96, 2048, 0, 32}}), Counts(3, 0));
 }
 
 TEST(CpuObject, OnlyInt8GemmHasUseForTiles) {

@@ -57,7 +57,8 @@ TEST_P(Gemm, MatchesReferenceBitwise) {
   }
   for (CpuLevel level : runnableLevels())
     for (int64_t taskTiles : {1, 4}) {
-      CompiledKernel kernel("gemm", gemmConstants(w, c.group, c.group, taskTiles), level);
+      CompiledKernel kernel("gemm", gemmConstants(w, c.group, c.group, taskTiles), level, 3,
+                            taskTiles == 1 ? Text::Own : Text::Shared);
       for (int64_t m : {1, 2, 3, 4, 6, 7, 19, 70}) {
         std::vector<float> part(x.begin(), x.begin() + m * c.k);
         Buffer input = Buffer::of(part);
@@ -170,7 +171,7 @@ TEST(GemmEpilogue, BiasActivationResidual) {
                                                             {"residual", int64_t(1)},
                                                             {"rows", int64_t(1)},
                                                             {"activation", activation}},
-                            level);
+                            level, 3, activation % 2 ? Text::Own : Text::Shared);
       LlmrtStep step{};
       step.R = m, step.T = 1000;
       Buffer xb = Buffer::of(x), bb = Buffer::of(bias), y = Buffer::of(residual);
@@ -198,22 +199,23 @@ TEST(GemmEpilogue, GluPairsOfTiles) {
   std::vector<float> g = reference::gemmFloat(m, inner, k, x.data(), gate.values.data());
   std::vector<float> u = reference::gemmFloat(m, inner, k, x.data(), up.values.data());
   Weight both{gate.format, 2 * inner, k, std::move(packed), {}, {}};
-  for (CpuLevel level : runnableLevels()) {
-    CompiledKernel kernel(
-        "gemm",
-        gemmConstants(both, false, 0, 2) +
-            std::vector<KernelConstant>{{"glu", int64_t(1)}, {"activation", int64_t(1)}},
-        level);
-    LlmrtStep step{};
-    step.T = m;
-    Buffer xb = Buffer::of(x), y(m * inner * 4);
-    kernel.run(step, {xb.data(), both.packed.data(), y.data()}, 2, {}, 2);
-    EXPECT_TRUE(y.guardIsIntact());
-    for (int64_t i = 0; i < m * inner; ++i) {
-      double want = reference::activate(g[i], 1) * u[i];
-      ASSERT_NEAR(y.floats()[i], want, 1e-6 * (1 + std::fabs(want)));
+  for (CpuLevel level : runnableLevels())
+    for (Text text : {Text::Own, Text::Shared}) {
+      CompiledKernel kernel(
+          "gemm",
+          gemmConstants(both, false, 0, 2) +
+              std::vector<KernelConstant>{{"glu", int64_t(1)}, {"activation", int64_t(1)}},
+          level, 3, text);
+      LlmrtStep step{};
+      step.T = m;
+      Buffer xb = Buffer::of(x), y(m * inner * 4);
+      kernel.run(step, {xb.data(), both.packed.data(), y.data()}, 2, {}, 2);
+      EXPECT_TRUE(y.guardIsIntact());
+      for (int64_t i = 0; i < m * inner; ++i) {
+        double want = reference::activate(g[i], 1) * u[i];
+        ASSERT_NEAR(y.floats()[i], want, 1e-6 * (1 + std::fabs(want)));
+      }
     }
-  }
 }
 
 } // namespace

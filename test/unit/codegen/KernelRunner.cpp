@@ -99,10 +99,14 @@ bool Buffer::guardIsIntact() const {
 }
 
 CompiledKernel::CompiledKernel(const std::string &kind, std::vector<KernelConstant> constants,
-                               CpuLevel level, int optLevel)
+                               CpuLevel level, int optLevel, Text text)
     : name(kind) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  const std::vector<KernelSpec> specs = {KernelSpec{"kernel", kind, std::move(constants)}};
+  std::vector<KernelSpec> specs = {KernelSpec{"kernel", kind, std::move(constants)}};
+  if (text == Text::Shared) {
+    specs.push_back(specs[0]);
+    specs[1].symbol = "other";
+  }
   auto emit = [&](CpuLevel at) {
     auto result = emitCpuObject(mlir::UnknownLoc::get(&context), specs, at, optLevel);
     if (failed(result)) {

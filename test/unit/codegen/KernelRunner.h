@@ -62,11 +62,15 @@ private:
   size_t size;
 };
 
+/// Whether a kernel is compiled alone, or beside one that it shares its text with: then what its
+/// kind's texts take at run time are no constants.
+enum class Text { Own, Shared };
+
 /// One kernel, compiled for a level; sets DAZ and FTZ as the runtime does.
 class CompiledKernel {
 public:
   CompiledKernel(const std::string &kind, std::vector<KernelConstant> constants, CpuLevel level,
-                 int optLevel = 3);
+                 int optLevel = 3, Text text = Text::Own);
   /// Runs tasks [0, tasks) in \p pieces calls, last piece first.
   void run(const LlmrtStep &step, const std::vector<void *> &bindings, int64_t tasks,
            std::vector<int64_t> scalars = {}, int64_t pieces = 1) const;

@@ -75,28 +75,29 @@ TEST_P(ExpertGemm, MatchesReferenceBitwise) {
     std::copy_n(&all[ids[e]][row * c.n], c.n, &want[e * c.n]);
   }
   Buffer idBuffer = Buffer::of(ids);
-  for (CpuLevel level : runnableLevels()) {
-    CompiledKernel kernel("grouped_gemm",
-                          groupedConstants(experts.parts[0], c.n, c.group, groups, slots, true,
-                                           c.ownInputs ? c.k : 0),
-                          level);
-    for (int64_t m : {1, 2, 9, 40}) {
-      const int64_t some = c.ownInputs ? m * slots : m;
-      std::vector<float> part(x.begin(), x.begin() + some * c.k);
-      Buffer input = c.group
-                         ? quantizedBuffer(reference::quantizeRows(some, c.k, c.group, part.data()))
-                         : Buffer::of(part);
-      LlmrtStep step{};
-      step.T = m;
-      Buffer y(m * slots * c.n * 4);
-      const int64_t tasks = (tilesOf(c.n) + 1) / 2;
-      kernel.run(step, {input.data(), experts.packed.data(), idBuffer.data(), y.data()}, tasks, {},
-                 tasks);
-      EXPECT_TRUE(y.guardIsIntact());
-      std::vector<float> expected(want.begin(), want.begin() + m * slots * c.n);
-      ASSERT_TRUE(sameBits(y.floatVector(), expected)) << cpuLevelName(level).str() << " m " << m;
+  for (CpuLevel level : runnableLevels())
+    for (Text text : {Text::Own, Text::Shared}) {
+      CompiledKernel kernel("grouped_gemm",
+                            groupedConstants(experts.parts[0], c.n, c.group, groups, slots, true,
+                                             c.ownInputs ? c.k : 0),
+                            level, 3, text);
+      for (int64_t m : {1, 2, 9, 40}) {
+        const int64_t some = c.ownInputs ? m * slots : m;
+        std::vector<float> part(x.begin(), x.begin() + some * c.k);
+        Buffer input =
+            c.group ? quantizedBuffer(reference::quantizeRows(some, c.k, c.group, part.data()))
+                    : Buffer::of(part);
+        LlmrtStep step{};
+        step.T = m;
+        Buffer y(m * slots * c.n * 4);
+        const int64_t tasks = (tilesOf(c.n) + 1) / 2;
+        kernel.run(step, {input.data(), experts.packed.data(), idBuffer.data(), y.data()}, tasks,
+                   {}, tasks);
+        EXPECT_TRUE(y.guardIsIntact());
+        std::vector<float> expected(want.begin(), want.begin() + m * slots * c.n);
+        ASSERT_TRUE(sameBits(y.floatVector(), expected)) << cpuLevelName(level).str() << " m " << m;
+      }
     }
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -138,16 +139,18 @@ TEST(HeadGemm, EachHeadHasItsMatrix) {
           reference::gemmFloat(1, n, k, &x[(t * heads + h) * stride], w.parts[h].values.data());
       std::copy(y.begin(), y.end(), &want[(t * heads + h) * n]);
     }
-  for (CpuLevel level : runnableLevels()) {
-    CompiledKernel kernel("grouped_gemm",
-                          groupedConstants(w.parts[0], n, 0, heads, heads, false, stride), level);
-    LlmrtStep step{};
-    step.T = m;
-    Buffer xb = Buffer::of(x), y(m * heads * n * 4);
-    kernel.run(step, {xb.data(), w.packed.data(), y.data()}, heads, {}, 2);
-    EXPECT_TRUE(y.guardIsIntact());
-    EXPECT_TRUE(sameBits(y.floatVector(), want)) << cpuLevelName(level).str();
-  }
+  for (CpuLevel level : runnableLevels())
+    for (Text text : {Text::Own, Text::Shared}) {
+      CompiledKernel kernel("grouped_gemm",
+                            groupedConstants(w.parts[0], n, 0, heads, heads, false, stride), level,
+                            3, text);
+      LlmrtStep step{};
+      step.T = m;
+      Buffer xb = Buffer::of(x), y(m * heads * n * 4);
+      kernel.run(step, {xb.data(), w.packed.data(), y.data()}, heads, {}, 2);
+      EXPECT_TRUE(y.guardIsIntact());
+      EXPECT_TRUE(sameBits(y.floatVector(), want)) << cpuLevelName(level).str();
+    }
 }
 
 /// Gate and up with biases; SiLU, and GPT-OSS's bounded form.
@@ -184,7 +187,8 @@ TEST(ExpertGlu, BiasActivationAndLimits) {
       constants =
           constants + (isBounded ? std::vector<KernelConstant>{{"alpha", 1.702}, {"limit", 2.0}}
                                  : std::vector<KernelConstant>{{"activation", int64_t(1)}});
-      CompiledKernel kernel("grouped_gemm", constants, level);
+      CompiledKernel kernel("grouped_gemm", constants, level, 3,
+                            isBounded ? Text::Own : Text::Shared);
       LlmrtStep step{};
       step.T = m;
       Buffer xb = Buffer::of(x), ib = Buffer::of(ids), bb = Buffer::of(bias), y(m * inner * 4);

@@ -30,7 +30,7 @@ TEST(Norm, MatchesReference) {
           CompiledKernel kernel(
               "norm",
               {{"d", d}, {"norm", layer}, {"eps", 1e-5}, {"plus_one", plusOne}, {"bias", layer}},
-              level);
+              level, 3, plusOne ? Text::Own : Text::Shared);
           Buffer xb = Buffer::of(x), wb = Buffer::of(w), bb = Buffer::of(b), y(m * d * 4);
           std::vector<void *> bindings = {xb.data(), wb.data(), y.data()};
           if (layer)
@@ -84,28 +84,29 @@ TEST(Quantize, MatchesReferenceBitwise) {
     std::fill(x.begin() + 2 * k, x.begin() + 3 * k, 1e-38f); // amax / 127 is below the least normal
     x[3 * k] = 63.5f * 2, x[3 * k + 1] = 0.5f, x[3 * k + 2] = 1.5f, x[3 * k + 3] = -2.5f; // ties
     reference::QuantizedRows want = reference::quantizeRows(m, k, group, x.data());
-    for (CpuLevel level : runnableLevels()) {
-      CompiledKernel kernel("quantize", {{"k", k}, {"group", group}}, level);
-      Buffer xb = Buffer::of(x);
-      const int64_t groups = want.groups(), bytes = LLMRT_Q8_ROW_BYTES(groups * group, group);
-      Buffer y(m * bytes);
-      kernel.run({}, {xb.data(), y.data()}, m, {}, 2);
-      EXPECT_TRUE(y.guardIsIntact());
-      for (int64_t r = 0; r < m; ++r) {
-        std::vector<float> scales;
-        std::vector<int32_t> sums;
-        std::vector<float> q = int8Row(y, r, k, group, scales, sums);
-        for (int64_t i = 0; i < groups * group; ++i)
-          if (r != 2)
-            ASSERT_EQ(q[i], i < k ? want.q[r * k + i] : 0) << "row " << r << " at " << i;
-          else
-            ASSERT_EQ(q[i], 0);
-        for (int64_t g = 0; g < groups; ++g) {
-          ASSERT_EQ(scales[g], r == 2 ? 0.0f : want.scales[r * groups + g]);
-          ASSERT_EQ(sums[g], r == 2 ? 0 : want.sums[r * groups + g]);
+    for (CpuLevel level : runnableLevels())
+      for (Text text : {Text::Own, Text::Shared}) {
+        CompiledKernel kernel("quantize", {{"k", k}, {"group", group}}, level, 3, text);
+        Buffer xb = Buffer::of(x);
+        const int64_t groups = want.groups(), bytes = LLMRT_Q8_ROW_BYTES(groups * group, group);
+        Buffer y(m * bytes);
+        kernel.run({}, {xb.data(), y.data()}, m, {}, 2);
+        EXPECT_TRUE(y.guardIsIntact());
+        for (int64_t r = 0; r < m; ++r) {
+          std::vector<float> scales;
+          std::vector<int32_t> sums;
+          std::vector<float> q = int8Row(y, r, k, group, scales, sums);
+          for (int64_t i = 0; i < groups * group; ++i)
+            if (r != 2)
+              ASSERT_EQ(q[i], i < k ? want.q[r * k + i] : 0) << "row " << r << " at " << i;
+            else
+              ASSERT_EQ(q[i], 0);
+          for (int64_t g = 0; g < groups; ++g) {
+            ASSERT_EQ(scales[g], r == 2 ? 0.0f : want.scales[r * groups + g]);
+            ASSERT_EQ(sums[g], r == 2 ? 0 : want.sums[r * groups + g]);
+          }
         }
       }
-    }
   }
 }
 
