@@ -48,6 +48,16 @@ constexpr Kind kKinds[] = {
 };
 #undef LLMC_FORMAT
 
+constexpr llvm::StringLiteral kHopper = "sm_90a";
+
+void begin(CudaUnit &unit, llvm::StringRef family, llvm::StringRef header, llvm::StringRef what,
+           const CudaModel &model) {
+  unit.family = family.str();
+  unit.text = "//===- " + unit.family + ".cu - " + what.str() + " of " + model.name +
+              " -===//\n// Written by " + model.compiler +
+              ". M: T tokens, or R rows that need logits.\n#include \"" + header.str() + "\"\n";
+}
+
 /// Nothing is ignored: a constant that changes what a kernel does must be known here. Attention's
 /// key_split and head_tasks are how CPU threads share it; here splits follow the context alone.
 llvm::LogicalResult checkConstants(const KernelWriter &writer, const KernelSpec &spec,
@@ -74,15 +84,23 @@ llmc::emitCudaUnits(mlir::Location loc, llvm::ArrayRef<KernelSpec> specs, const 
       return mlir::emitError(loc) << "kernel '" << specs[i].symbol << "': the kind '"
                                   << specs[i].kind << "' does not exist for CUDA";
     CudaUnit &unit = units[kind->family];
-    if (unit.family.empty()) {
-      unit.family = kind->family.str();
-      unit.text = "//===- " + unit.family + ".cu - " + kind->what.str() + " of " + model.name +
-                  " -===//\n// Written by " + model.compiler +
-                  ". M: T tokens, or R rows that need logits.\n#include \"" + kind->header.str() +
-                  "\"\n";
-    }
+    if (unit.family.empty())
+      begin(unit, kind->family, kind->header, kind->what, model);
     KernelWriter writer(loc, specs[i], i, model, unit);
     if (failed(checkConstants(writer, specs[i], *kind)) || failed(kind->emit(writer)))
+      return mlir::failure();
+    if (kind->emit != emitAttention || !servesHopperAttention(writer))
+      continue;
+    for (CudaEntry &entry : unit.entries)
+      if (entry.kernel == i)
+        entry.replacedOn = kHopper.str();
+    CudaUnit &hopper = units["attention_sm90"];
+    if (hopper.family.empty()) {
+      begin(hopper, "attention_sm90", "attention_sm90.cuh", "attention on Hopper", model);
+      hopper.architecture = kHopper.str();
+    }
+    KernelWriter hopperWriter(loc, specs[i], i, model, hopper);
+    if (failed(emitHopperAttention(hopperWriter)))
       return mlir::failure();
   }
   std::vector<CudaUnit> result;

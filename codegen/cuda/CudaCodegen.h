@@ -13,6 +13,7 @@
 #include "codegen/KernelSpec.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Support/LLVM.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace llmc {
 
@@ -41,6 +42,10 @@ struct CudaEntry {
   uint32_t maxRows = 0;      ///< 0: any number
   CudaWhen when = CudaWhen::Always;
   CudaAffine scratch; ///< bytes
+  /// The architecture on which another unit has an entry in its place; "": none.
+  std::string replacedOn;
+
+  bool isFor(llvm::StringRef arch) const { return replacedOn != arch; }
 };
 
 /// One translation unit.
@@ -48,7 +53,14 @@ struct CudaUnit {
   std::string family; ///< "gemm", ...: the file is family.cu
   std::string text;
   std::vector<CudaEntry> entries;
-  bool isSampling = false; ///< of emitCudaSampling(): its entries are of no kernel of the program
+  bool isSampling = false;  ///< of emitCudaSampling(): its entries are of no kernel of the program
+  std::string architecture; ///< the only one that it is for; "": every one
+
+  /// Whether a plan for that architecture has an entry of it.
+  bool isFor(llvm::StringRef arch) const {
+    return (architecture.empty() || architecture == arch) &&
+           llvm::any_of(entries, [&](const CudaEntry &e) { return e.isFor(arch); });
+  }
 };
 
 /// What the text says and depends on besides the kernels.

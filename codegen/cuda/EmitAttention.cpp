@@ -8,11 +8,7 @@ using llvm::Twine;
 
 namespace {
 
-/// How attention is cut up. The key tile and the split decide the bits: they depend on the head's
-/// sizes, its type and the model's context alone.
-struct Tiling {
-  int64_t keyTile, rowWarps, valueParts, stages, splitKeys, maxSplits;
-};
+using Tiling = AttentionTiling;
 
 /// SharedRows::kStride.
 int64_t rowStride(int64_t size, int64_t bytes) {
@@ -49,8 +45,7 @@ Tiling tile(const Shape &shape, int64_t context) {
   t.valueParts = llvm::divideCeil(shape.valueSize, 128);
   t.rowWarps = shape.valueSize > 128 || (shape.bytes == 4 && shape.valueSize > 64) ? 2 : 4;
   t.stages = 2;
-  // 32 splits of the longest context keep a whole GPU busy with one sequence.
-  t.splitKeys = std::max<int64_t>(256, llvm::alignTo(llvm::divideCeil(context, 32), 64));
+  t.splitKeys = attentionSplit(context, 64);
   t.maxSplits = llvm::divideCeil(context, t.splitKeys);
   while (shape.prefillShared(t) > kMaxSharedBytes && t.rowWarps > 1)
     t.rowWarps /= 2;
@@ -60,6 +55,37 @@ Tiling tile(const Shape &shape, int64_t context) {
 }
 
 } // namespace
+
+int64_t cuda::attentionSplit(int64_t context, int64_t keyTile) {
+  return std::max<int64_t>(256, llvm::alignTo(llvm::divideCeil(context, 32), keyTile));
+}
+
+void cuda::writeAttention(KernelWriter &w, const AttentionTiling &t, int64_t counters) {
+  const int64_t window = w.get("window");
+  const double softcap = w.constants.real("softcap");
+  w.describe("q f32[T, " + Twine(w.get("heads")) + ", " + Twine(w.get("key_size")) + "] against " +
+             Twine(w.get("kv_heads")) + " KV heads of the " +
+             KernelWriter::elementName(w.get("kv_element")) + " cache, causal" +
+             (window ? ", a window of " + Twine(window) + " tokens" : Twine("")) +
+             (softcap > 0 ? ", soft-capped" : "") + (w.get("alibi") ? ", ALiBi" : "") +
+             (w.get("sinks") ? ", sinks" : "") +
+             (w.get("latent") ? ", values that are part of the keys" : ""));
+  w.beginStruct();
+  w.integers({{"kHeads", w.get("heads")}, {"kKvHeads", w.get("kv_heads")}});
+  w.integers({{"kKeySize", w.get("key_size")}, {"kValueSize", w.get("value_size")}});
+  w.constant("int", "kKv", KernelWriter::elementConstant(w.get("kv_element")));
+  w.real("kScale", w.constants.real("scale"));
+  w.real("kSoftcap", softcap);
+  w.integers({{"kWindow", window}});
+  w.flags({{"kAlibi", w.get("alibi") != 0},
+           {"kSinks", w.get("sinks") != 0},
+           {"kLatent", w.get("latent") != 0}});
+  w.line("  // How it is cut up; the key tile and the split decide the bits.");
+  w.integers({{"kKeyTile", t.keyTile}, {"kSplitKeys", t.splitKeys}, {"kMaxSplits", t.maxSplits}});
+  w.integers({{"kStages", t.stages}, {"kRowWarps", t.rowWarps}, {"kValueParts", t.valueParts}});
+  w.constant("long long", "kCounterBytes", Twine(counters));
+  w.endStruct();
+}
 
 llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
   const int64_t heads = w.get("heads"), kvHeads = w.get("kv_heads"), element = w.get("kv_element");
@@ -82,29 +108,8 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
   // A counter for each query tile, KV head and row block; a step has no more tiles than tokens.
   const int64_t counters = llvm::alignTo(model.maxTokens * kvHeads * rowBlocks * 4, 256);
 
-  const int64_t window = w.get("window");
-  const double softcap = w.constants.real("softcap");
-  w.describe("q f32[T, " + Twine(heads) + ", " + Twine(shape.keySize) + "] against " +
-             Twine(kvHeads) + " KV heads of the " + KernelWriter::elementName(element) +
-             " cache, causal" +
-             (window ? ", a window of " + Twine(window) + " tokens" : Twine("")) +
-             (softcap > 0 ? ", soft-capped" : "") + (w.get("alibi") ? ", ALiBi" : "") +
-             (w.get("sinks") ? ", sinks" : "") +
-             (latent ? ", values that are part of the keys" : ""));
+  writeAttention(w, t, counters);
   const std::string name = w.structName();
-  w.beginStruct();
-  w.integers({{"kHeads", heads}, {"kKvHeads", kvHeads}});
-  w.integers({{"kKeySize", shape.keySize}, {"kValueSize", shape.valueSize}});
-  w.constant("int", "kKv", KernelWriter::elementConstant(element));
-  w.real("kScale", w.constants.real("scale"));
-  w.real("kSoftcap", softcap);
-  w.integers({{"kWindow", window}});
-  w.flags({{"kAlibi", w.get("alibi") != 0}, {"kSinks", w.get("sinks") != 0}, {"kLatent", latent}});
-  w.line("  // How it is cut up; the key tile and the split decide the bits.");
-  w.integers({{"kKeyTile", t.keyTile}, {"kSplitKeys", t.splitKeys}, {"kMaxSplits", t.maxSplits}});
-  w.integers({{"kStages", t.stages}, {"kRowWarps", t.rowWarps}, {"kValueParts", t.valueParts}});
-  w.constant("long long", "kCounterBytes", Twine(counters));
-  w.endStruct();
 
   CudaGrid tiles, perHead;
   tiles.size = {0, 0, 0, 0, 1};

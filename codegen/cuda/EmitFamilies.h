@@ -42,9 +42,11 @@ public:
   /// `using Weight = WeightFormat<...>` from w_element and its like.
   void weightFormat();
 
-  /// An entry that calls `CALLEE(step, b)`; \p shared is the type of its shared memory, or "".
+  /// An entry that calls `CALLEE(step, b)`; \p shared is the type of its shared memory, or "". With
+  /// \p tensorMaps it is given those of the cache and hands them on.
   CudaEntry &entry(const llvm::Twine &suffix, uint32_t threads, const llvm::Twine &callee,
-                   const llvm::Twine &sharedType = "", uint32_t sharedBytes = 0);
+                   const llvm::Twine &sharedType = "", uint32_t sharedBytes = 0,
+                   bool tensorMaps = false);
 
   /// An error: there is no such kernel on CUDA.
   llvm::LogicalResult unsupported(const llvm::Twine &why) const;
@@ -66,6 +68,21 @@ private:
 
 llvm::LogicalResult emitGemm(KernelWriter &w);
 llvm::LogicalResult emitAttention(KernelWriter &w);
+/// Hopper's attention (attention_sm90.cuh), of the kernels that it serves: 16-bit keys and values
+/// of one size, 64 or 128.
+bool servesHopperAttention(const KernelWriter &w);
+llvm::LogicalResult emitHopperAttention(KernelWriter &w);
+
+/// How attention is cut up. The key tile and the split decide the bits: they depend on the head's
+/// sizes, its type and the model's context alone.
+struct AttentionTiling {
+  int64_t keyTile, rowWarps, valueParts, stages, splitKeys, maxSplits;
+};
+/// Keys of a split: 32 of the longest context keep a whole GPU busy with one sequence.
+int64_t attentionSplit(int64_t context, int64_t keyTile);
+/// The struct of attention's constants. \p counters: bytes.
+void writeAttention(KernelWriter &w, const AttentionTiling &t, int64_t counters);
+
 llvm::LogicalResult emitEmbed(KernelWriter &w);
 llvm::LogicalResult emitGatherRows(KernelWriter &w);
 llvm::LogicalResult emitNorm(KernelWriter &w);
@@ -93,6 +110,8 @@ llvm::LogicalResult tileProduct(const KernelWriter &w, ProductTiling &tiling);
 /// Shared memory that every supported GPU gives a block: 99 KiB (compute
 /// capability 8.6, 8.9, 12.0).
 inline constexpr uint32_t kMaxSharedBytes = 99 * 1024;
+/// The same of sm_90a.
+inline constexpr uint32_t kMaxHopperSharedBytes = 227 * 1024;
 
 } // namespace llmc::cuda
 

@@ -80,7 +80,7 @@ void KernelWriter::weightFormat() {
 
 CudaEntry &KernelWriter::entry(const llvm::Twine &suffix, uint32_t threads,
                                const llvm::Twine &callee, const llvm::Twine &sharedType,
-                               uint32_t sharedBytes) {
+                               uint32_t sharedBytes, bool tensorMaps) {
   CudaEntry entry;
   entry.kernel = index;
   entry.name = (spec.symbol + suffix).str();
@@ -91,8 +91,9 @@ CudaEntry &KernelWriter::entry(const llvm::Twine &suffix, uint32_t threads,
     line("static_assert(sizeof(" + sharedType + ") == " + llvm::Twine(sharedBytes) +
          ", \"the launch gives this much\");");
   line("extern \"C\" __global__ void __launch_bounds__(" + llvm::Twine(threads) + ", 1)");
-  line("    " + entry.name + "(const LlmrtCudaStep *step, LlmrtCudaBindings b) {");
-  line("  " + callee + "(step, b);");
+  line("    " + entry.name + "(const LlmrtCudaStep *step, LlmrtCudaBindings b" +
+       (tensorMaps ? ",\n        const __grid_constant__ LlmrtKvMaps maps) {" : ") {"));
+  line("  " + callee + (tensorMaps ? "(step, b, maps);" : "(step, b);"));
   line("}");
   unit.entries.push_back(std::move(entry));
   return unit.entries.back();

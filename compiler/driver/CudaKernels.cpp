@@ -147,7 +147,8 @@ Result<CudaImages> llmc::compileCudaUnits(const std::vector<CudaUnit> &units,
   std::vector<Job> work;
   for (const std::string &arch : all)
     for (const CudaUnit &unit : units)
-      work.push_back({&unit, arch});
+      if (unit.isFor(arch))
+        work.push_back({&unit, arch});
   progress.begin("CUDA kernels", work.size());
   compileAll(work, CudaCompiler(nvrtc, cacheFolder()), jobs, progress);
   CudaImages images;
@@ -157,8 +158,9 @@ Result<CudaImages> llmc::compileCudaUnits(const std::vector<CudaUnit> &units,
     LLMRT_RETURN_IF_ERROR(checkCudaResources(*job.unit, job.architecture, *job.image));
     auto module = static_cast<uint32_t>(images.modules.size());
     for (const CudaEntry &entry : job.unit->entries)
-      (job.unit->isSampling ? images.sampling : images.kernels)
-          .push_back(launch(entry, module, job));
+      if (entry.isFor(job.architecture))
+        (job.unit->isSampling ? images.sampling : images.kernels)
+            .push_back(launch(entry, module, job));
     images.modules.push_back(
         {job.architecture + "." + job.unit->family, std::move(job.image->bytes)});
   }
@@ -235,7 +237,7 @@ static std::string writeManifest(plan::ProgramOp program, const std::vector<Cuda
     j.attribute("scratch", formatAffine(entry.scratch));
     j.attributeObject("targets", [&] {
       for (const Job &job : work)
-        if (job.unit == &unit)
+        if (job.unit == &unit && entry.isFor(job.architecture))
           writeResources(j, entry, job);
     });
   };
@@ -261,7 +263,8 @@ Status llmc::writeCudaSources(plan::ProgramOp program, const std::vector<CudaUni
   if (Result<Nvrtc> nvrtc = Nvrtc::load()) {
     for (const std::string &arch : archs)
       for (const CudaUnit &unit : units)
-        work.push_back({&unit, arch});
+        if (unit.isFor(arch))
+          work.push_back({&unit, arch});
     progress.begin("CUDA kernels", work.size());
     compileAll(work, CudaCompiler(*nvrtc, cacheFolder()), jobs, progress);
     for (const Job &job : work)

@@ -18,7 +18,7 @@ const CudaTraffic *llmc::findCudaTraffic(std::string_view name) {
 
 std::string llmc::cudaTrafficName(std::string_view kind,
                                   const std::function<int64_t(std::string_view)> &constant,
-                                  bool isNarrow) {
+                                  bool isNarrow, bool isWgmma) {
   // Names of ElementType, by number (plan.fbs); a KV cache has the same numbers.
   auto element = [&](std::string_view name) -> std::string {
     static constexpr std::string_view names[] = {"f32", "f16", "bf16", "i8", "i4"};
@@ -42,7 +42,7 @@ std::string llmc::cudaTrafficName(std::string_view kind,
       name += "/" + std::to_string(values);
     if (constant("latent") != 0)
       name += " latent";
-    return name + (isNarrow ? ", decode" : ", prefill");
+    return name + (isWgmma ? " wgmma" : "") + (isNarrow ? ", decode" : ", prefill");
   }
   return "";
 }

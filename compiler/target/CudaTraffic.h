@@ -25,11 +25,11 @@ struct CudaTraffic {
 std::span<const CudaTraffic> cudaTraffic();
 
 /// The row of a kernel of \p kind, a product (of a mixture's experts, too) or attention, whose integer constants \p constant
-/// gives by name. \p isNarrow: the entry for few tokens, of attention for one. Empty for other
-/// kinds.
+/// gives by name. \p isNarrow: the entry for few tokens, of attention for one. \p isWgmma:
+/// Hopper's attention. Empty for other kinds.
 std::string cudaTrafficName(std::string_view kind,
                             const std::function<int64_t(std::string_view)> &constant,
-                            bool isNarrow);
+                            bool isNarrow, bool isWgmma = false);
 /// Null where nothing was counted.
 const CudaTraffic *findCudaTraffic(std::string_view name);
 

@@ -23,7 +23,7 @@ KERNELS = HERE.parents[1] / "codegen/cuda/kernels"
 
 # Which cases run the text of a header.
 CASES = {
-    "activations.cuh": "*Gemm.*", "attention.cuh": "*Attention.*",
+    "activations.cuh": "*Gemm.*", "attention.cuh": "*Attention.*", "attention_sm90.cuh": "*Attention.*/hopper*", "attention_splits.cuh": "*Attention.*",
     "attention_block.cuh": "*Attention.*", "elementwise.cuh": "Elementwise.*",
     "embed.cuh": "Embed.*", "gemm.cuh": "*Gemm.*", "gemm_tiled.cuh": "*Gemm.*", "moe.cuh": "Route.*:*Experts.*:Combine.*", "norm.cuh": "Norm.*:Quantize.*",
     "rope.cuh": "Rope.*:*RopeAppend.*:LatentAppend.*", "sampling.cuh": "*Sampling*", "softmax.cuh": "*Attention.*", "weights.cuh": "*Gemm.*",
@@ -31,7 +31,8 @@ CASES = {
 
 CPU_SECONDS = 90  # of a test without its kernels' compilation; undisturbed it takes 20
 
-STATEMENT = re.compile(r"(__syncthreads|__syncwarp|__threadfence|copyAsyncCommit|copyAsyncWait<[^;]*>)\(\);")
+STATEMENT = re.compile(r"(?:(?:__syncthreads|__syncwarp|__threadfence|barrier|copyAsyncCommit|copyAsyncWait<[^;]*>|mbarrierInitFence|proxyFence|"
+                       r"wgmmaFence|wgmmaCommit|wgmmaWait<[^;]*>)\(\)|(?:mbarrierWait|mbarrierArrive|release|barrierOf)\([^;]*\));")
 COMPARISON = r"[^&|?;]*?(?:>=|<=|==|!=|[<>])[^&|?;]*?"
 IF = re.compile(r"^(\s*(?:else )?(?:if|while) \()(.*)(\)(?: \{| break;)?)$")
 FLAG = re.compile(r"^(\s*(?:const bool )?(?:exists|keep(?:\[j\])?|x) = )(.*?)(;?)$")

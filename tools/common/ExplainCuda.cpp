@@ -46,6 +46,11 @@ int64_t constant(const fbs::Kernel &k, std::string_view name) {
   return 0;
 }
 
+/// Hopper's attention has the name of its instruction.
+bool isWgmma(const fbs::CudaKernel &k) {
+  return k.entry()->string_view().find("_wgmma") != std::string_view::npos;
+}
+
 int64_t divideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 /// What `explain` computes for one GPU and one step.
@@ -144,8 +149,10 @@ private:
       least += kv;
       const int64_t rowBlocks = k.context_split() ? 1 : z;
       bytes += kv * double(rowBlocks);
+      // Rows of a product: 16 of an mma, 64 of a wgmma.
+      const int64_t rows = isWgmma(k) ? 64 : 16;
       if (k.context_split())
-        padded *= double(divideUp(heads / kvHeads, 16) * 16) / double(heads / kvHeads);
+        padded *= double(divideUp(heads / kvHeads, rows) * rows) / double(heads / kvHeads);
     }
     Launch *launch = nullptr;
     for (Launch &l : step.launches)
@@ -154,7 +161,8 @@ private:
     if (!launch) {
       const bool isNarrow = k.max_rows() != 0 || k.when() == fbs::CudaWhen::SingleTiles;
       auto named = [&](std::string_view name) { return constant(kernel, name); };
-      const CudaTraffic *traffic = findCudaTraffic(cudaTrafficName(kind, named, isNarrow));
+      const CudaTraffic *traffic =
+          findCudaTraffic(cudaTrafficName(kind, named, isNarrow, isWgmma(k)));
       step.launches.push_back({k.entry()->str(), &k, traffic});
       launch = &step.launches.back();
     }

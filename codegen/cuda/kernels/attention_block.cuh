@@ -44,6 +44,64 @@ template <class Config, int RowWarps> struct AttentionBlock {
     return Config::kWindow > 0 && p >= Config::kWindow ? p - Config::kWindow + 1 : 0;
   }
 
+  /// The two query rows of a lane: g and g + 8 of its warp's 16.
+  struct Rows {
+    typename Tile::Query query;
+    float *out[2];
+    int low[2], high[2]; ///< the keys that a row sees are [low, high)
+    int heads[2];        ///< below 0: there is no such row
+
+    /// Rows \p first and following of the tile of \p count tokens from \p start on.
+    LLMC_METHOD void ofTokens(const LlmrtCudaStep *step, const LlmrtCudaBindings &b, int kvHead,
+                              int start, int count, int first, int lane) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int row = first + lane / 4 + 8 * r;
+        const int token = start + row / kGroup;
+        const bool exists = row < count * kGroup;
+        const int head = kvHead * kGroup + row % kGroup;
+        const long long at = static_cast<long long>(token) * Config::kHeads + head;
+        heads[r] = exists ? head : -1;
+        query.row[r] = exists ? binding<const float>(b, 0) + at * Config::kKeySize : nullptr;
+        query.slope[r] = exists && Config::kAlibi ? binding<const float>(b, 1)[head] : 0.0f;
+        out[r] = exists ? binding<float>(b, kOut) + at * Config::kValueSize : nullptr;
+        const int position = exists ? step->positions[token] : -1;
+        low[r] = lowest(position);
+        high[r] = position + 1;
+      }
+      query.load(lane % 4);
+    }
+
+    /// Heads \p first and following of those that share \p kvHead, of one token.
+    LLMC_METHOD void ofToken(const LlmrtCudaBindings &b, int kvHead, int token, int position,
+                             int first, int lane) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int row = first + lane / 4 + 8 * r;
+        const bool exists = row < kGroup;
+        const int head = kvHead * kGroup + row;
+        const long long at = static_cast<long long>(token) * Config::kHeads + head;
+        heads[r] = exists ? head : -1;
+        query.row[r] = exists ? binding<const float>(b, 0) + at * Config::kKeySize : nullptr;
+        query.slope[r] = exists && Config::kAlibi ? binding<const float>(b, 1)[head] : 0.0f;
+        out[r] = exists ? binding<float>(b, kOut) + at * Config::kValueSize : nullptr;
+        low[r] = exists ? lowest(position) : 0;
+        high[r] = exists ? position + 1 : 0;
+      }
+      query.load(lane % 4);
+    }
+  };
+
+  /// The keys of a query tile's rows [first, last]: positions ascend, so that its first and last
+  /// rows bound what the block reads.
+  struct KeyRange {
+    int beyond, firstTile, tiles;
+    LLMC_METHOD KeyRange(const LlmrtCudaStep *step, int start, int first, int last)
+        : beyond(step->positions[start + last / kGroup] + 1),
+          firstTile(lowest(step->positions[start + first / kGroup]) / kKeyTile),
+          tiles((beyond + kKeyTile - 1) / kKeyTile - firstTile) {}
+  };
+
   /// Begins copying keys [first, first + kKeyTile); zeros from \p beyond on: what lies there may be
   /// anything. \p slotOf gives the slot of a key. Four threads a key; eight keys, whose rows lie in
   /// different banks, take turns so that what a quarter of a warp writes does too: rows r and r +
@@ -78,9 +136,9 @@ template <class Config, int RowWarps> struct AttentionBlock {
   /// worked on. \p slotOf as for copyTile; \p done is called after each, with its number.
   template <class SlotOf, class Done>
   LLMC_MEMBER void attendTiles(Stage (&stages)[Config::kStages], typename Tile::State &state,
-                               const typename Tile::Query &query, const Cache &cache, int kvHead,
-                               int firstTile, int tiles, int beyond, const int (&low)[2],
-                               const int (&high)[2], int part, int lane, SlotOf slotOf, Done done) {
+                               const Rows &rows, const Cache &cache, int kvHead, int firstTile,
+                               int tiles, int beyond, int part, int lane, SlotOf slotOf,
+                               Done done) {
     auto copy = [&](int i) {
       copyTile(stages[i % Config::kStages], cache, kvHead, (firstTile + i) * kKeyTile, beyond,
                slotOf);
@@ -97,8 +155,8 @@ template <class Config, int RowWarps> struct AttentionBlock {
       copyAsyncWait<Config::kStages - 1>();
       __syncthreads();
       const Stage &stage = stages[i % Config::kStages];
-      Tile::attend(state, query, stage.keys, stage.values(), (firstTile + i) * kKeyTile, low, high,
-                   part, lane);
+      Tile::attend(state, rows.query, stage.keys, stage.values(), (firstTile + i) * kKeyTile,
+                   rows.low, rows.high, part, lane);
       // The stage is free again.
       __syncthreads();
       done(i);

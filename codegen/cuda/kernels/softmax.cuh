@@ -51,6 +51,15 @@ template <int DV, int Kv, class Keys> struct ValueRows<true, DV, Kv, Keys> {
 
 LLMC_FN float minusInfinity() { return __uint_as_float(0xff800000u); }
 
+/// Adds up what the four lanes of a row have of its sum, for both rows of a lane.
+LLMC_FN void addLanes(float (&sum)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    sum[r] += __shfl_xor_sync(kAllLanes, sum[r], 1);
+    sum[r] += __shfl_xor_sync(kAllLanes, sum[r], 2);
+  }
+}
+
 /// The running softmax of rows g and g + 8 of a warp's 16 (two a lane, columns over 4 lanes).
 template <int ValueTiles> struct SoftmaxState {
   float values[ValueTiles][4]; ///< rows g (0, 1) and g + 8 (2, 3); columns 8 i + 2t, + 1
@@ -64,14 +73,7 @@ template <int ValueTiles> struct SoftmaxState {
     sum[0] = sum[1] = 0.0f;
   }
 
-  /// Adds up the sums of the four lanes of a row.
-  LLMC_METHOD void finish() {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      sum[r] += __shfl_xor_sync(kAllLanes, sum[r], 1);
-      sum[r] += __shfl_xor_sync(kAllLanes, sum[r], 2);
-    }
-  }
+  LLMC_METHOD void finish() { addLanes(sum); }
 };
 
 /// What a row of one split is multiplied with when it joins the sum of those before it.
@@ -197,7 +199,6 @@ template <class Config> struct SoftmaxTile {
     weigh(state, s, values, part, lane);
   }
 
-private:
   /// A score as an exponent of 2: scaled, capped, then the penalty of the distance.
   LLMC_MEMBER float logit(float score, [[maybe_unused]] float slope,
                           [[maybe_unused]] float distance) {
@@ -212,6 +213,7 @@ private:
     return v * kLog2E;
   }
 
+private:
   /// s[16 rows, keys] = Q K^T.
   LLMC_MEMBER void scores(float (&s)[kKeyTile / 8][4], const Query &query,
                           const unsigned char *keys, int lane) {

@@ -125,6 +125,8 @@ Status CudaExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
   LLMRT_ASSIGN_OR_RETURN(upload_,
                          StepUpload::create(driver, largest_, maxBlocks, draws_ != nullptr));
   program_->setMemory(weights_, arena_.address(), scratch_.address(), upload_.address());
+  LLMRT_RETURN_IF_ERROR(
+      program_->setCache(driver, {kv_.address(), blocks, blockTokens, blockBytes_}));
   LLMRT_RETURN_IF_ERROR(driver.check(driver.StreamSynchronize(stream_.get()), what));
   return useGraphs_ ? captureGraphs() : Status::ok();
 }

@@ -34,6 +34,9 @@ Result<const Driver *> loadOnce() {
   auto find = [&](const char *name, void **function) {
     return get(name, function, driverInterfaceVersion, 0) == CUDA_SUCCESS && *function;
   };
+#define LLMRT_CUDA_LATER_FUNCTION(name, version, parameters)                                       \
+  if (get("cu" #name, reinterpret_cast<void **>(&driver.name), version, 0) != CUDA_SUCCESS)        \
+    driver.name = nullptr;
 #define LLMRT_CUDA_FUNCTION(name, parameters)                                                      \
   if (!find("cu" #name, reinterpret_cast<void **>(&driver.name)))                                  \
     return noDriver("the NVIDIA driver has no cu" #name ": it is older than CUDA 11.4");

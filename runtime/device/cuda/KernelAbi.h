@@ -7,7 +7,7 @@
 //
 // Every entry is
 //     extern "C" __global__ void NAME(const LlmrtCudaStep *step, LlmrtCudaBindings b)
-// or, where the plan says that it takes tensor maps (ABI 3),
+// or, of attention on sm_90a over 16-bit keys and values of one size, 64 or 128 (ABI 3),
 //     extern "C" __global__ void NAME(const LlmrtCudaStep *step, LlmrtCudaBindings b,
 //                                     const __grid_constant__ LlmrtKvMaps maps)
 // `step` is in device memory: a graph that was captured for a bucket of sizes replays with new

@@ -217,6 +217,16 @@ void Program::setMemory(const WeightMemory &weights, CUdeviceptr arena, CUdevice
   bound_ = {-1, -1, -1, -1};
 }
 
+Status Program::setCache(const Driver &driver, const KvMemory &memory) {
+  for (Command &c : commands_) {
+    const fbs::Kernel &kernel = *plan_->head().kernels()->Get(c.command->kernel());
+    if (memory.blocks == 0 || !takesKvMaps(kernel, architecture_))
+      continue;
+    LLMRT_ASSIGN_OR_RETURN(c.maps, encodeKvMaps(driver, kernel, c.bindings.scalars[0], memory));
+  }
+  return Status::ok();
+}
+
 void Program::bind(const StepDims &dims) {
   if (dims.T == bound_.T && dims.S == bound_.S && dims.R == bound_.R && dims.Q == bound_.Q)
     return;
@@ -235,12 +245,12 @@ void Program::bind(const StepDims &dims) {
 }
 
 Status Program::launchOne(const Driver &driver, CUstream stream, const Launch &launch,
-                          const LaunchShape &shape, LlmrtCudaBindings &bindings, bool blocking,
-                          std::string_view command) {
+                          const LaunchShape &shape, LlmrtCudaBindings &bindings, LlmrtKvMaps *maps,
+                          bool blocking, std::string_view command) {
   Grid g = gridOf(*launch.how, shape);
   if (g.x == 0 || g.y == 0 || g.z == 0)
     return Status::ok();
-  void *parameters[] = {&step_, &bindings};
+  void *parameters[] = {&step_, &bindings, maps}; // a kernel takes as many as it has parameters
   CUresult r = driver.LaunchKernel(launch.function, unsigned(g.x), unsigned(g.y), unsigned(g.z),
                                    launch.how->block(), 1, 1, launch.how->shared_bytes(), stream,
                                    parameters, nullptr);
@@ -262,7 +272,7 @@ Status Program::launchSampling(const Driver &driver, CUstream stream, const Laun
   samplingBindings_.pointers[0] = reinterpret_cast<void *>(logits_);
   for (const Launch &launch : sampling_)
     LLMRT_RETURN_IF_ERROR(
-        launchOne(driver, stream, launch, shape, samplingBindings_, blocking, "sampling"));
+        launchOne(driver, stream, launch, shape, samplingBindings_, nullptr, blocking, "sampling"));
   return Status::ok();
 }
 
@@ -284,7 +294,7 @@ Status Program::launch(const Driver &driver, CUstream stream, const LaunchShape 
       if (!launch)
         return unsupported(plan_->name() + ": command '" + c.command->name()->str() +
                            "' has no kernel for " + std::to_string(rows) + " rows");
-      LLMRT_RETURN_IF_ERROR(launchOne(driver, stream, *launch, shape, c.bindings, blocking,
+      LLMRT_RETURN_IF_ERROR(launchOne(driver, stream, *launch, shape, c.bindings, &c.maps, blocking,
                                       c.command->name()->string_view()));
     }
   }

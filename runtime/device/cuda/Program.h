@@ -5,6 +5,7 @@
 #include "runtime/device/cuda/Device.h"
 #include "runtime/device/cuda/Handles.h"
 #include "runtime/device/cuda/KernelAbi.h"
+#include "runtime/device/cuda/KvMaps.h"
 #include "runtime/device/cuda/WeightUpload.h"
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/Plan.h"
@@ -39,6 +40,9 @@ public:
   void setMemory(const WeightMemory &weights, CUdeviceptr arena, CUdeviceptr scratch,
                  CUdeviceptr step);
 
+  /// The cache that attention works on, after setMemory(); it outlives the program.
+  Status setCache(const Driver &driver, const KvMemory &memory);
+
   /// Puts all commands in \p stream. With \p blocking each is waited for, and a failure names its
   /// command and kernel.
   Status launch(const Driver &driver, CUstream stream, const LaunchShape &shape, bool blocking);
@@ -69,6 +73,7 @@ private:
     bool perRow; ///< M is R
     const fbs::Command *command;
     LlmrtCudaBindings bindings;
+    LlmrtKvMaps maps; ///< zeros where takesKvMaps() is false
   };
   /// A binding whose address follows from the step's sizes.
   struct Moving {
@@ -82,8 +87,8 @@ private:
                                    const LaunchShape &most);
   Status prepareSampling(const Device &device, const LaunchShape &most);
   Status launchOne(const Driver &driver, CUstream stream, const Launch &launch,
-                   const LaunchShape &shape, LlmrtCudaBindings &bindings, bool blocking,
-                   std::string_view command);
+                   const LaunchShape &shape, LlmrtCudaBindings &bindings, LlmrtKvMaps *maps,
+                   bool blocking, std::string_view command);
   Status prepareCommands(const Device &device, const StepDims &largest);
   void bind(const StepDims &dims);
 

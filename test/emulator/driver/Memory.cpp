@@ -1,7 +1,9 @@
 // The stand-in driver's memory: of the device, pinned, and copies between them.
 #include "test/emulator/Emulator.h"
+#include "test/emulator/TensorCopies.h"
 #include "test/emulator/driver/Device.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -126,6 +128,24 @@ CUresult MemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstre
     simt::markInitialised(reinterpret_cast<void *>(to), bytes);
     return CUDA_SUCCESS;
   });
+}
+
+CUresult TensorMapEncodeTiled(void *map, CUtensorMapDataType type, unsigned rank, void *address,
+                              const uint64_t *sizes, const uint64_t *strides, const unsigned *box,
+                              const unsigned *elementStrides, CUtensorMapInterleave interleave,
+                              CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                              CUtensorMapFloatOOBfill) {
+  bool isPlain = interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
+                 swizzle == CU_TENSOR_MAP_SWIZZLE_128B && type == CU_TENSOR_MAP_DATA_TYPE_UINT16;
+  for (unsigned i = 0; i < rank; ++i)
+    isPlain &= elementStrides[i] == 1;
+  std::string why = "not what the emulator has";
+  if (isPlain)
+    why = simt::encodeTensorMap(map, {address, rank, sizes, strides, box});
+  if (why.empty())
+    return CUDA_SUCCESS;
+  std::fprintf(stderr, "emulated device: a tensor map of %s\n", why.c_str());
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 } // namespace standin

@@ -1,5 +1,7 @@
 #include "test/emulator/kernels/AttentionSteps.h"
 
+#include "test/emulator/TensorCopies.h"
+
 #include <numeric>
 
 using namespace llmc;
@@ -28,6 +30,23 @@ void putHead(std::vector<uint8_t> &pool, size_t at, size_t scaleAt, int64_t elem
   }
   if (element == 3)
     std::memcpy(&pool[scaleAt], &scale, 4);
+}
+
+/// As the runtime encodes them: runtime/device/cuda/KvMaps.cpp.
+LlmrtKvMaps mapsOf(const AttentionCase &c, const LlmrtCudaStep &step, int64_t prefix,
+                   int64_t blocks) {
+  LlmrtKvMaps maps{};
+  const uint64_t tokens = uint64_t(step.blockTokens), row = uint64_t(c.keySize) * 2;
+  auto encode = [&](LlmrtTensorMap &map, const uint8_t *base, uint32_t boxTokens) {
+    const uint64_t sizes[] = {uint64_t(c.keySize), tokens, uint64_t(c.kvHeads), uint64_t(blocks)};
+    const uint64_t strides[] = {row, 2 * row * tokens, uint64_t(step.blockBytes)};
+    const uint32_t box[] = {64, boxTokens, 1, 1};
+    ASSERT_EQ(simt::encodeTensorMap(&map, {base, 4, sizes, strides, box}), "");
+  };
+  const uint8_t *keys = step.kv + prefix * step.blockTokens, *values = keys + row * tokens;
+  encode(maps.keyPage, keys, 16), encode(maps.keyToken, keys, 1);
+  encode(maps.valuePage, values, 16), encode(maps.valueToken, values, 1);
+  return maps;
 }
 
 } // namespace
@@ -74,7 +93,9 @@ Outputs test::attend(const Sequences &s, const std::vector<Span> &spans, int64_t
   for (size_t i = 0; i < spans.size(); ++i) {
     const Span &span = spans[i];
     for (int64_t b = 0; b < maxBlocks; ++b) {
-      const bool isUsed = b * blockTokens < span.end;
+      // Tokens of a tree lie where the first one's sequence goes on.
+      const int64_t behind = isTree && i == 0 ? int64_t(spans.size()) : 0;
+      const bool isUsed = b * blockTokens < span.end + behind;
       table.push_back(isUsed ? free.back() : -1000000); // reading one that isn't there faults
       if (isUsed)
         free.pop_back();
@@ -156,7 +177,9 @@ Outputs test::attend(const Sequences &s, const std::vector<Span> &spans, int64_t
   // The bucket is larger: tiles and splits that this step does not have.
   sizes.T = step.T + 3, sizes.S = step.S + 3, sizes.Q = step.Q + 3;
   sizes.longestContext += 300;
-  kernelsOf(attentionSpec(c), model).run(c.name, step, sizes, bindings, prefix);
+  const LlmrtKvMaps maps = c.hopper ? mapsOf(c, step, prefix, blocks) : LlmrtKvMaps{};
+  kernelsOf(attentionSpec(c), model, c.hopper ? "sm_90a" : "sm_80")
+      .run(c.name, step, sizes, bindings, prefix, "", &maps);
   Outputs out;
   if (testing::Test::HasFatalFailure())
     return out;

@@ -21,6 +21,7 @@ struct AttentionCase {
   bool alibi = false, sinks = false;
   bool isLarge = false; ///< of the whole sweep only
   bool latent = false;  ///< values are the first elements of the one head's keys
+  bool hopper = false;  ///< the kernels of sm_90a
 };
 
 KernelSpec attentionSpec(const AttentionCase &c);

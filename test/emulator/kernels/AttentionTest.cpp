@@ -19,6 +19,13 @@ const AttentionCase cases[] = {
     {"d8_values136_group17_f16", 17, 1, 8, 136, 1, 21},
     {"d5_values3_f32", 2, 1, 5, 3, 0},
     {"latent_d40_values24_bf16", 5, 1, 40, 24, 2, 0, 0, false, false, false, true},
+    {"hopper_d64_f16_window", 9, 3, 64, 64, 1, 37, 0, false, false, false, false, true},
+    {"hopper_d128_bf16_cap", 8, 1, 128, 128, 2, 0, 5.0, false, false, false, false, true},
+    {"hopper_d128_f16", 8, 2, 128, 128, 1, 0, 0, false, false, true, false, true},
+    {"hopper_d64_bf16_alibi_sinks", 4, 2, 64, 64, 2, 0, 0, true, true, true, false, true},
+    {"hopper_d64_f16_sinks_window", 16, 2, 64, 64, 1, 130, 0, false, true, true, false, true},
+    {"hopper_d64_f16_group70", 70, 1, 64, 64, 1, 0, 0, false, false, true, false, true},
+    {"hopper_d128_bf16_multi_head", 4, 4, 128, 128, 2, 65, 30.0, false, false, true, false, true},
     {"latent_d576_values512_f16", 20, 1, 576, 512, 1, 0, 0, false, false, true, true},
     {"latent_d576_values512_f32", 3, 1, 576, 512, 0, 0, 0, false, false, true, true},
     {"d64_f32_gqa", 9, 3, 64, 64, 0, 0, 0, false, false, true},
@@ -133,17 +140,18 @@ TEST_P(Attention, FullyMaskedRowsGiveZeros) {
 /// itself, as if it were the only one.
 TEST_P(Attention, ATokenOfATreeSeesItsAncestors) {
   const AttentionCase &c = GetParam();
-  // One sequence as each branch would have it; the second differs in its last token.
-  Sequences s(c, {261, 261});
-  s.branch(1, 0, 260);
-  const Outputs want[2] = {attend(s, {{0, 259, 260}, {0, 260, 261}}, 16),
-                           attend(s, {{1, 260, 261}}, 16)};
-  const Outputs got = attend(s, {{0, 259, 260}, {0, 260, 261}, {1, 260, 261}}, 16, true);
+  // One sequence as each branch would have it; the second differs in its last token. The tree begins
+  // in one block of the cache and ends in the next.
+  Sequences s(c, {273, 273});
+  s.branch(1, 0, 272);
+  const Outputs want[2] = {attend(s, {{0, 271, 272}, {0, 272, 273}}, 16),
+                           attend(s, {{1, 272, 273}}, 16)};
+  const Outputs got = attend(s, {{0, 271, 272}, {0, 272, 273}, {1, 272, 273}}, 16, true);
   if (HasFatalFailure())
     return;
-  EXPECT_EQ(got.at({0, 259}), want[0].at({0, 259}));
-  EXPECT_EQ(got.at({0, 260}), want[0].at({0, 260}));
-  EXPECT_EQ(got.at({1, 260}), want[1].at({1, 260}));
+  EXPECT_EQ(got.at({0, 271}), want[0].at({0, 271}));
+  EXPECT_EQ(got.at({0, 272}), want[0].at({0, 272}));
+  EXPECT_EQ(got.at({1, 272}), want[1].at({1, 272}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(chosenCases(cases)), nameOfCase);

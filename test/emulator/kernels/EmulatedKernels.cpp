@@ -44,7 +44,8 @@ unsigned blocks(const CudaGrid &grid, const StepSizes &s) {
 
 } // namespace
 
-EmulatedKernels::EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model)
+EmulatedKernels::EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model,
+                                 const std::string &architecture)
     : specs_(std::move(specs)) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::Location loc = mlir::UnknownLoc::get(&context);
@@ -53,8 +54,11 @@ EmulatedKernels::EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model)
       std::abort();
   model.uses.resize(specs_.size());
   auto units = emitCudaUnits(loc, specs_, model);
-  if (failed(units) || units->size() != 1)
+  if (failed(units))
     std::abort(); // a message was printed
+  std::erase_if(*units, [&](const CudaUnit &unit) { return !unit.isFor(architecture); });
+  if (units->size() != 1)
+    std::abort();
   build(units->front());
 }
 
@@ -91,9 +95,9 @@ const CudaEntry &EmulatedKernels::entry(const std::string &name) const {
 
 void EmulatedKernels::run(const std::string &symbol, const LlmrtCudaStep &step,
                           const StepSizes &bucket, const std::vector<void *> &bindings,
-                          int64_t scalar, const std::string &only) {
+                          int64_t scalar, const std::string &only, const LlmrtKvMaps *maps) {
   if (!only.empty())
-    return launch(entry(only), step, bucket, bindings, scalar);
+    return launch(entry(only), step, bucket, bindings, scalar, maps);
   std::vector<CudaWhen> done;
   for (const CudaEntry &entry : entries_) {
     const KernelSpec &spec = specs_[entry.kernel];
@@ -107,28 +111,29 @@ void EmulatedKernels::run(const std::string &symbol, const LlmrtCudaStep &step,
     if (entry.maxRows != 0 && (perRow ? bucket.R : bucket.T) > entry.maxRows)
       continue;
     done.push_back(entry.when);
-    launch(entry, step, bucket, bindings, scalar);
+    launch(entry, step, bucket, bindings, scalar, maps);
   }
   EXPECT_FALSE(done.empty()) << symbol;
 }
 
 void EmulatedKernels::launch(const CudaEntry &entry, const LlmrtCudaStep &step,
                              const StepSizes &bucket, const std::vector<void *> &bindings,
-                             int64_t scalar) {
+                             int64_t scalar, const LlmrtKvMaps *maps) {
   DeviceArray scratch(size_t(evaluate(entry.scratch, bucket)));
   scratch.zero();
-  launchWith(entry, step, bucket, bindings, scalar, scratch);
+  launchWith(entry, step, bucket, bindings, scalar, scratch, maps);
 }
 
 void EmulatedKernels::launchEntry(const CudaEntry &entry, const LlmrtCudaStep &step,
                                   const StepSizes &bucket, const std::vector<void *> &bindings,
                                   const DeviceArray &scratch) {
-  launchWith(entry, step, bucket, bindings, 0, scratch);
+  launchWith(entry, step, bucket, bindings, 0, scratch, nullptr);
 }
 
 void EmulatedKernels::launchWith(const CudaEntry &entry, const LlmrtCudaStep &step,
                                  const StepSizes &bucket, const std::vector<void *> &bindings,
-                                 int64_t scalar, const DeviceArray &scratch) {
+                                 int64_t scalar, const DeviceArray &scratch,
+                                 const LlmrtKvMaps *maps) {
   dim3 grid{blocks(entry.x, bucket), blocks(entry.y, bucket), blocks(entry.z, bucket)};
   if (entry.contextSplit)
     grid.z *= unsigned((bucket.longestContext + entry.contextSplit - 1) / entry.contextSplit);
@@ -140,7 +145,8 @@ void EmulatedKernels::launchWith(const CudaEntry &entry, const LlmrtCudaStep &st
   b.scalars[0] = scalar;
   b.scratch = scratch.data();
   const void *stepPointer = stepMemory.data();
-  void *arguments[] = {&stepPointer, &b};
+  LlmrtKvMaps copy = maps ? *maps : LlmrtKvMaps{};
+  void *arguments[] = {&stepPointer, &b, &copy};
   simt::clearReports();
   const bool ok =
       simt::launch(object_->kernel(entry.name), grid, {entry.block}, entry.sharedBytes, arguments);

@@ -57,7 +57,8 @@ struct StepSizes {
 /// header on the way, as in driver/Nvrtc.cpp.
 class EmulatedKernels {
 public:
-  EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model);
+  EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model,
+                  const std::string &architecture = "sm_80");
   /// Entries of no kernel: launchEntry() runs them.
   explicit EmulatedKernels(CudaUnit unit);
   EmulatedKernels(const EmulatedKernels &) = delete;
@@ -65,9 +66,10 @@ public:
 
   /// Launches kernel \p symbol as the runtime does, with the grid of \p bucket; every entry that
   /// fits, one after the other for `LongTiles` and `SingleTiles`. The test fails on a report.
-  /// \p entry: this entry only.
+  /// \p entry: this entry only. \p maps: for kernels that take them.
   void run(const std::string &symbol, const LlmrtCudaStep &step, const StepSizes &bucket,
-           const std::vector<void *> &bindings, int64_t scalar = 0, const std::string &entry = "");
+           const std::vector<void *> &bindings, int64_t scalar = 0, const std::string &entry = "",
+           const LlmrtKvMaps *maps = nullptr);
 
   /// Launches \p entry with a workspace that outlives it.
   void launchEntry(const CudaEntry &entry, const LlmrtCudaStep &step, const StepSizes &bucket,
@@ -78,9 +80,10 @@ public:
 private:
   void build(const CudaUnit &unit);
   void launch(const CudaEntry &entry, const LlmrtCudaStep &step, const StepSizes &bucket,
-              const std::vector<void *> &bindings, int64_t scalar);
+              const std::vector<void *> &bindings, int64_t scalar, const LlmrtKvMaps *maps);
   void launchWith(const CudaEntry &entry, const LlmrtCudaStep &step, const StepSizes &bucket,
-                  const std::vector<void *> &bindings, int64_t scalar, const DeviceArray &scratch);
+                  const std::vector<void *> &bindings, int64_t scalar, const DeviceArray &scratch,
+                  const LlmrtKvMaps *maps);
 
   std::vector<KernelSpec> specs_;
   std::vector<CudaEntry> entries_;

@@ -25,11 +25,12 @@ template <class Case, size_t N> std::vector<Case> chosenCases(const Case (&cases
 inline constexpr auto nameOfCase = [](const auto &info) { return std::string(info.param.name); };
 
 /// The kernel of a case, built when a test first asks: a run of few cases (mutate.py) builds few.
-inline EmulatedKernels &kernelsOf(const KernelSpec &spec, const CudaModel &model) {
+inline EmulatedKernels &kernelsOf(const KernelSpec &spec, const CudaModel &model,
+                                  const std::string &architecture = "sm_80") {
   static std::map<std::string, std::unique_ptr<EmulatedKernels>> all;
   std::unique_ptr<EmulatedKernels> &kernels = all[spec.kind + " " + spec.symbol];
   if (!kernels)
-    kernels = std::make_unique<EmulatedKernels>(std::vector<KernelSpec>{spec}, model);
+    kernels = std::make_unique<EmulatedKernels>(std::vector<KernelSpec>{spec}, model, architecture);
   return *kernels;
 }
 

@@ -92,6 +92,10 @@ const AttentionCase attentions[] = {
     {"f16_d256", 4, 2, 256, 256, 1, 0, 0, false, false, true},
     {"f16_d192", 4, 4, 192, 128, 1, 0, 0, false, false, true},
     {"f16_latent", 16, 1, 576, 512, 1, 0, 0, false, false, true, true},
+    {"hopper_f16_d64", 8, 2, 64, 64, 1, 0, 0, false, false, false, false, true},
+    {"hopper_f16_d128", 8, 1, 128, 128, 1, 0, 0, false, false, true, false, true},
+    {"hopper_bf16_d128", 8, 1, 128, 128, 2, 0, 0, false, false, true, false, true},
+    {"hopper_bf16_d64", 8, 2, 64, 64, 2, 0, 0, false, false, true, false, true},
     {"bf16_d80", 4, 4, 80, 80, 2, 0, 0, false, false, true},
     {"bf16_d128", 8, 2, 128, 128, 2, 0, 0, false, false, true},
     {"i8_d64", 8, 2, 64, 64, 3},
@@ -101,7 +105,7 @@ const AttentionCase attentions[] = {
     {"f32_d80", 4, 4, 80, 80, 0, 0, 0, false, false, true},
 };
 
-std::string nameOf(const KernelSpec &spec, bool isNarrow) {
+std::string nameOf(const KernelSpec &spec, bool isNarrow, bool isWgmma = false) {
   return cudaTrafficName(
       spec.kind,
       [&](std::string_view name) -> int64_t {
@@ -110,7 +114,7 @@ std::string nameOf(const KernelSpec &spec, bool isNarrow) {
             return std::get<int64_t>(c.value);
         return 0;
       },
-      isNarrow);
+      isNarrow, isWgmma);
 }
 
 KernelSpec spec(const Product &c) {
@@ -178,7 +182,8 @@ TEST_P(AttentionTraffic, IsThatOfTheTable) {
     const std::vector<Span> spans = {{0, isDecode ? 127 : 112, 128}};
     const Counted counted;
     attend(s, spans, 16);
-    counted.expectRow(nameOf(attentionSpec(c), isDecode), "attention_block.cuh");
+    counted.expectRow(nameOf(attentionSpec(c), isDecode, c.hopper),
+                      c.hopper ? "attention_sm90.cuh" : "attention_block.cuh");
   }
 }
 
@@ -188,7 +193,7 @@ TEST(Traffic, EveryRowOfTheTableIsCounted) {
     for (const Product &c : products)
       counted.insert(nameOf(spec(c), isNarrow));
     for (const AttentionCase &c : attentions)
-      counted.insert(nameOf(attentionSpec(c), isNarrow));
+      counted.insert(nameOf(attentionSpec(c), isNarrow, c.hopper));
   }
   std::set<std::string> rows;
   for (const CudaTraffic &row : cudaTraffic())
