@@ -84,12 +84,12 @@ def test_an_older_gpu_runs_the_same_plan(tmp_path):
 def test_kernels_keep_to_their_registers(tiny, tmp_path, head_size, heads, kv_heads):
     need_nvrtc(tiny, tmp_path)
     model = write_llama(tmp_path / "m", head_size, heads, kv_heads)
-    kernels = check_kernels(model, tmp_path / "cuda", ["sm_80", "sm_90a"], "--kv-cache-dtype", "f16")
+    kernels = check_kernels(model, tmp_path / "cuda", ["sm_80", "sm_90a"], "--int4", "--kv-cache-dtype", "f16")
     # A block of three warpgroups begins with 168 registers a thread, of which consumers make 232.
     hopper = {k["entry"].split("_", 2)[2]: k["targets"]["sm_90a"] for k in kernels if "wgmma" in k["entry"]}
     assert hopper["prefill_wgmma"]["registers"] == 168 and hopper["decode_wgmma"]["registers"] <= 232
-    llmc("compile", model, "-q", "--target", "cuda:sm_90a", "--kv-cache-dtype", "f16", "-o", tmp_path / "m.plan", env=CACHE,
-         timeout=600)
+    llmc("compile", model, "-q", "--int4", "--target", "cuda:sm_90a", "--kv-cache-dtype", "f16", "-o", tmp_path / "m.plan",
+         env=CACHE, timeout=600)
     steps = json.loads(llmc("explain", tmp_path / "m.plan", "--gpu", "h200", "--tokens", 100, "--json").stdout)["steps"]
     for step, entry in zip(steps, ("decode_wgmma", "prefill_wgmma")):
         used = next(k for k in step["kernels"] if "attention" in k["name"])
