@@ -11,11 +11,14 @@
 // least recently used first; a sequence releases its blocks from the last to the first, so the
 // list's head is always a leaf of the tree. All memory is taken when it is made.
 //
+// Layers with narrower windows have blocks of their own beside the tree's (WindowPool.h): a text is
+// found as far as those are there that the next token sees.
+//
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_CACHE_PREFIXCACHE_H
 #define LLMRT_CACHE_PREFIXCACHE_H
 
-#include "runtime/cache/BlockPool.h"
+#include "runtime/cache/WindowPool.h"
 
 #include <cstdint>
 #include <map>
@@ -34,7 +37,8 @@ public:
 
   /// A pool of \p blocks blocks of \p blockTokens tokens. Without \p enabled nothing is kept or
   /// found, and this is only the pool.
-  PrefixCache(int32_t blocks, int64_t blockTokens, bool enabled);
+  PrefixCache(int32_t blocks, int64_t blockTokens, bool enabled,
+              std::vector<WindowPool> windows = {});
 
   bool enabled() const { return enabled_; }
   /// Where requests with \p salt begin; \p inLongContext has a root of its own.
@@ -42,8 +46,9 @@ public:
 
   /// Finds the longest chain of blocks from \p root whose tokens begin \p tokens, takes a reference
   /// of each and appends them to \p blocks, which has room; returns the last node (\p root if there
-  /// is none).
-  Serial take(Serial root, std::span<const int32_t> tokens, std::vector<int32_t> &blocks);
+  /// is none). The same for \p windows, one a pool, from the first block that the next token sees.
+  Serial take(Serial root, std::span<const int32_t> tokens, std::vector<int32_t> &blocks,
+              std::span<WindowBlocks> windows = {});
   /// The same without taking: blocks found, and how many of them no sequence uses.
   struct Found {
     int64_t blocks = 0, unused = 0;
@@ -65,21 +70,23 @@ public:
   void release(int32_t block);
 
   /// Blocks that allocate() could give.
-  int64_t available() const { return pool_.freeCount() + unused_; }
+  int64_t available() const { return pool_.freeCount() + unused_.size(); }
   int64_t capacity() const { return pool_.capacity(); }
   /// Blocks that only the cache holds.
-  int64_t unused() const { return unused_; }
+  int64_t unused() const { return unused_.size(); }
   /// Others than the cache that hold \p block.
   uint32_t users(int32_t block) const {
     return pool_.references(block) - (node(block).serial ? 1 : 0);
   }
+  /// Of the layers with narrower windows, the widest first.
+  std::vector<WindowPool> &windows() { return windows_; }
+  const std::vector<WindowPool> &windows() const { return windows_; }
 
 private:
   struct Node {
     Serial serial = 0; ///< 0: the block is not kept
     Serial parent = 0;
-    int32_t next = -1;              ///< in the bucket
-    int32_t older = -1, newer = -1; ///< in the list of unused blocks
+    int32_t next = -1; ///< in the bucket
   };
   Node &node(int32_t block) { return nodes_[static_cast<size_t>(block)]; }
   const Node &node(int32_t block) const { return nodes_[static_cast<size_t>(block)]; }
@@ -88,8 +95,10 @@ private:
   std::span<int32_t> tokensOf(int32_t block) {
     return {&tokens_[static_cast<size_t>(block * blockTokens_)], static_cast<size_t>(blockTokens_)};
   }
-  void append(int32_t block);
-  void unlink(int32_t block);
+  /// Calls \p each with the blocks of the longest chain, in order.
+  template <typename Each> void walk(Serial root, std::span<const int32_t> tokens, Each each) const;
+  /// How much of a chain can be used: walks with the blocks up to it.
+  class Usable;
   void evictOldest();
 
   BlockPool pool_;
@@ -99,8 +108,8 @@ private:
   std::vector<Node> nodes_;           ///< [blocks]
   std::unique_ptr<int32_t[]> tokens_; ///< [blocks, blockTokens], touched as blocks are kept
   std::vector<int32_t> buckets_;
-  int32_t oldest_ = -1, newest_ = -1;
-  int64_t unused_ = 0;
+  BlockQueue unused_; ///< blocks that no sequence uses
+  std::vector<WindowPool> windows_;
   Serial nextSerial_ = 1;
   std::map<std::pair<std::string, bool>, Serial> roots_;
 };

@@ -58,18 +58,47 @@ Result<std::unique_ptr<Drafter>> makeDrafter(const CpuEngineOptions &options,
   return internalError("no such speculative method");
 }
 
-int64_t kvPoolBlocks(const ModelShape &shape, const CpuEngineOptions &options,
-                     const EngineLimits &limits, uint64_t room) {
+std::vector<int64_t> windowBlocks(const ModelShape &shape, const EngineLimits &limits,
+                                  int64_t kvBlocks) {
   auto blocks = [&](int64_t tokens) {
     return (tokens + limits.blockTokens - 1) / limits.blockTokens;
   };
-  if (options.kvTokens > 0)
-    return blocks(options.kvTokens);
-  int64_t wanted = limits.maxSequences * blocks(shape.maxContext);
-  if (shape.kvBytesPerToken == 0)
-    return wanted;
-  uint64_t most = room / shape.kvBytesPerToken / uint64_t(limits.blockTokens);
-  return std::max<int64_t>(1, int64_t(std::min<uint64_t>(uint64_t(wanted), most)));
+  std::vector<int64_t> counts;
+  for (size_t group = 1; group < shape.kvGroups.size(); ++group) {
+    // What a window and guesses touch, the new tokens of a step, and a block that is copied; as
+    // much again for the prefix cache.
+    int64_t most = limits.maxSequences * (blocks(shape.kvGroups[group].window + maxGuesses) + 2) +
+                   blocks(limits.maxBatchedTokens) + 1;
+    counts.push_back(std::min(kvBlocks, limits.prefixCaching ? 2 * most : most));
+  }
+  return counts;
+}
+
+void sizeKvPools(const ModelShape &shape, const CpuEngineOptions &options, EngineLimits &limits,
+                 uint64_t room) {
+  auto blocks = [&](int64_t tokens) {
+    return (tokens + limits.blockTokens - 1) / limits.blockTokens;
+  };
+  auto fits = [&](int64_t kvBlocks) {
+    using Wide = unsigned __int128;
+    Wide bytes = shape.kvGroups.empty() ? 0 : Wide(kvBlocks) * shape.kvGroups[0].bytesPerToken;
+    std::vector<int64_t> windows = windowBlocks(shape, limits, kvBlocks);
+    for (size_t i = 0; i < windows.size(); ++i)
+      bytes += Wide(windows[i]) * shape.kvGroups[i + 1].bytesPerToken;
+    return bytes * Wide(limits.blockTokens) <= room;
+  };
+  if (options.kvTokens > 0) {
+    limits.kvBlocks = blocks(options.kvTokens);
+  } else {
+    // The most that fit, up to what all sequences together could use.
+    int64_t low = 1, high = limits.maxSequences * blocks(shape.maxContext);
+    while (low < high) {
+      int64_t middle = low + (high - low + 1) / 2;
+      fits(middle) ? low = middle : high = middle - 1;
+    }
+    limits.kvBlocks = low;
+  }
+  limits.windowBlocks = windowBlocks(shape, limits, limits.kvBlocks);
 }
 
 StepDims largestStep(const EngineLimits &limits, const ModelShape &shape) {
@@ -123,7 +152,7 @@ Result<std::unique_ptr<Engine>> createCpuEngine(std::shared_ptr<const Plan> plan
                                                 const CpuEngineOptions &options) {
   ModelShape shape = modelShape(plan->head());
   LLMRT_ASSIGN_OR_RETURN(EngineLimits limits, engineLimits(shape, options));
-  limits.kvBlocks = kvPoolBlocks(shape, options, limits, availableMemory() / 2);
+  sizeKvPools(shape, options, limits, availableMemory() / 2);
   CpuExecutorOptions device;
   device.threads = options.threads;
   device.largest = largestStep(limits, shape);

@@ -32,14 +32,19 @@ struct CpuEngineOptions {
   std::shared_ptr<const Plan> draftPlan;
 };
 
-/// The limits that \p options ask for, but for kvBlocks. An error where the plan allows less.
+/// The limits that \p options ask for, but for the KV pools' blocks. An error where the plan allows
+/// less.
 Result<EngineLimits> engineLimits(const ModelShape &shape, const CpuEngineOptions &options);
 /// The largest step within them.
 StepDims largestStep(const EngineLimits &limits, const ModelShape &shape);
-/// Blocks that \p options ask for, or those of the default, which takes up to \p room bytes; at
-/// least one.
-int64_t kvPoolBlocks(const ModelShape &shape, const CpuEngineOptions &options,
-                     const EngineLimits &limits, uint64_t room);
+/// Blocks of each group of layers with a narrower window than others, for \p kvBlocks of the
+/// widest: enough for whatever these let run.
+std::vector<int64_t> windowBlocks(const ModelShape &shape, const EngineLimits &limits,
+                                  int64_t kvBlocks);
+/// Sets the blocks of all KV pools in \p limits: those that \p options ask for, or those of the
+/// default, which takes up to \p room bytes; at least one each.
+void sizeKvPools(const ModelShape &shape, const CpuEngineOptions &options, EngineLimits &limits,
+                 uint64_t room);
 
 /// What \p options speculate with, for an engine of \p target; null: nothing. A draft model runs on
 /// the CPU.

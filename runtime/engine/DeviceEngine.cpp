@@ -22,7 +22,7 @@ Result<std::unique_ptr<Engine>> createCudaEngine(std::shared_ptr<const Plan> pla
   device.largest = largestStep(limits, shape);
   LLMRT_ASSIGN_OR_RETURN(auto executor, CudaExecutor::create(std::move(plan), device));
   LLMRT_ASSIGN_OR_RETURN(uint64_t room, executor->kvRoom());
-  limits.kvBlocks = kvPoolBlocks(shape, options, limits, room / 100 * kvPercent);
+  sizeKvPools(shape, options, limits, room / 100 * kvPercent);
   LLMRT_ASSIGN_OR_RETURN(auto drafter, makeDrafter(options, limits));
   return Engine::create(std::move(executor), limits, std::move(drafter));
 }

@@ -12,8 +12,14 @@ StepBudget budgetOf(const EngineLimits &limits) {
 
 using Clock = RequestStats::Clock;
 
-/// Guesses a window at most.
-constexpr int64_t maxWindow = 64;
+std::vector<WindowPool> windowPools(const ModelShape &shape, const EngineLimits &limits) {
+  std::vector<WindowPool> pools;
+  for (size_t i = 0; i < limits.windowBlocks.size(); ++i)
+    pools.emplace_back(static_cast<int32_t>(limits.windowBlocks[i]),
+                       static_cast<int32_t>(limits.kvBlocks), limits.blockTokens,
+                       shape.kvGroups[i + 1].window);
+  return pools;
+}
 
 } // namespace
 
@@ -63,12 +69,26 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<StepExecutor> exe
   LLMRT_RETURN_IF_ERROR(within(limits.swapBlocks, 0, INT32_MAX, "the number of swap blocks"));
   if (drafter)
     LLMRT_RETURN_IF_ERROR(
-        within(limits.speculation.tokens, 1, maxWindow, "num_speculative_tokens"));
+        within(limits.speculation.tokens, 1, maxGuesses, "num_speculative_tokens"));
   LLMRT_RETURN_IF_ERROR(within(limits.maxQueued, 0, INT64_MAX, "max-num-queued-reqs"));
-  LLMRT_RETURN_IF_ERROR(executor->createKvPool(limits.kvBlocks, limits.blockTokens));
+  if (limits.windowBlocks.empty()) {
+    LLMRT_RETURN_IF_ERROR(executor->createKvPool(limits.kvBlocks, limits.blockTokens));
+  } else {
+    if (limits.windowBlocks.size() + 1 != shape.kvGroups.size())
+      return internalError("blocks of " + std::to_string(limits.windowBlocks.size() + 1) +
+                           " KV groups for a model of " + std::to_string(shape.kvGroups.size()));
+    std::vector<int64_t> blocks = {limits.kvBlocks};
+    for (int64_t count : limits.windowBlocks) {
+      LLMRT_RETURN_IF_ERROR(within(count, 1, INT32_MAX, "the number of KV blocks of a window"));
+      blocks.push_back(count);
+    }
+    LLMRT_RETURN_IF_ERROR(executor->createKvPools(blocks, limits.blockTokens));
+  }
   uint64_t blockBytes = executor->kvBlockBytes(), hostBytes = 0;
   if (limits.swapBlocks > 0 && blockBytes == 0)
     return unsupported("this device can't swap KV blocks to host memory");
+  for (size_t i = 0; i < limits.windowBlocks.size(); ++i)
+    blockBytes += executor->kvBlockBytes(static_cast<uint32_t>(i + 1));
   if (__builtin_mul_overflow(blockBytes, static_cast<uint64_t>(limits.swapBlocks), &hostBytes))
     return resourceExhausted("a swap space of " + std::to_string(limits.swapBlocks) +
                              " blocks is too big");
@@ -82,14 +102,19 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<StepExecutor> exe
 Engine::Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limits,
                std::unique_ptr<Drafter> drafter)
     : executor_(std::move(executor)), limits_(limits),
-      cache_(static_cast<int32_t>(limits.kvBlocks), limits.blockTokens, limits.prefixCaching),
+      cache_(static_cast<int32_t>(limits.kvBlocks), limits.blockTokens, limits.prefixCaching,
+             windowPools(executor_->shape(), limits)),
       hostBlocks_(static_cast<int32_t>(limits.swapBlocks)),
       builder_(budgetOf(limits), executor_->shape().queryTile, limits.blockTokens,
-               std::min(limits.kvBlocks, blocksFor(executor_->shape().maxContext))),
+               std::min(limits.kvBlocks, blocksFor(executor_->shape().maxContext)),
+               limits.windowBlocks.size()),
       sampler_(limits.sampledVocabulary), maskWorker_(limits.maxSequences) {
   running_.reserve(static_cast<size_t>(limits.maxSequences));
   chunks_.reserve(static_cast<size_t>(limits.maxSequences));
   metrics_.kvBlocks.set(limits.kvBlocks);
+  for (size_t i = 0; i < limits.windowBlocks.size(); ++i)
+    metrics_.windowBlocks[i].set(limits.windowBlocks[i]),
+        metrics_.windowTokens[i].set(shape().kvGroups[i + 1].window);
   if (drafter && limits.speculation.tokens > 0)
     speculator_ =
         std::make_unique<Speculator>(std::move(drafter), limits.speculation, limits.maxSequences,
@@ -128,7 +153,7 @@ Status Engine::step() {
     planDraws(*draws, step.R);
   Clock::time_point start = Clock::now();
   maskWorker_.start(chunks_);
-  Status executed = executor_->execute(step);
+  Status executed = executor_->executeGroups(step, builder_.windowTables());
   if (maskWorker_.finish())
     ++fallbacks_.of(SlowFallback::GrammarMask);
   Clock::time_point end = Clock::now();
@@ -182,6 +207,9 @@ void Engine::measure() {
   metrics_.kvTokensLive.set(live);
   metrics_.kvTokensHeld.set(held);
   metrics_.kvBlocksUsed.set(cache_.capacity() - cache_.available());
+  for (size_t i = 0; i < cache_.windows().size(); ++i)
+    metrics_.windowBlocksUsed[i].set(cache_.windows()[i].capacity() -
+                                     cache_.windows()[i].available());
   metrics_.blocksCached.set(cache_.unused());
   SlowFallbackCounts fallbacks = fallbacks_;
   executor_->addSlowFallbacks(fallbacks);

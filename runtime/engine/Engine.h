@@ -11,6 +11,9 @@
 // and computed again later, or moved to host memory and back. Neither changes its output by a bit,
 // as a token's logits follow from the tokens before it and nothing else.
 //
+// Layers with narrower windows than others have blocks of their own (cache/WindowPool.h), in pools
+// that suffice for whatever the main pool lets run (windowBlocks(), CpuEngine.h).
+//
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_ENGINE_ENGINE_H
 #define LLMRT_ENGINE_ENGINE_H
@@ -56,6 +59,9 @@ struct EngineLimits {
   /// program that wants the number gives one; the library replaces no allocator.
   int64_t (*allocationCount)() = nullptr;
   SpeculationLimits speculation = {}; ///< for the drafter, if there is one
+  /// Blocks of each of ModelShape::kvGroups but the first, which has kvBlocks. Empty: all layers
+  /// share blocks, which are free when they left the widest window.
+  std::vector<int64_t> windowBlocks = {};
 };
 
 class Engine {
@@ -125,9 +131,13 @@ private:
   Status allocateBlocks();
   Status makeRoom(const Sequence &sequence, int64_t tokens, bool &fits);
   bool grow(Sequence &sequence, int64_t tokens);
+  bool growWindows(Sequence &sequence);
   bool ownLastBlock(Sequence &sequence, Status &status);
   void preemptLast();
   void saveToHost(Sequence &sequence);
+  void shareBlocks(const Sequence &from, Sequence &to);
+  /// Bytes of a block in host memory, with those of all groups beside it.
+  uint64_t hostBlockBytes() const;
   void dropBlocks(Sequence &sequence);
   void freeHostBlocks(Sequence &sequence);
   /// Where its blocks are found in the prefix cache: tokens have other keys in long contexts.

@@ -157,15 +157,7 @@ void Engine::copyBeam(const Sequence &from, Sequence &to) {
   to.inLongContext = from.inLongContext;
   if (!from.resident || !to.resident)
     return;
-  for (int32_t block : from.blocks) {
-    if (block != Sequence::slidOut)
-      cache_.retain(block);
-    to.blocks.push_back(block);
-  }
-  to.computed = from.computed;
-  to.firstBlock = from.firstBlock;
-  to.keptBlocks = from.keptBlocks;
-  to.keptNode = from.keptNode;
+  shareBlocks(from, to);
 }
 
 void Engine::answerBeams(RequestState &request, const Sequence &sequence) {

@@ -118,15 +118,7 @@ void Engine::fork(Sequence &sequence, Row row) {
       continue;
     }
     Sequence &other = *owned;
-    for (int32_t block : sequence.blocks) {
-      if (block != Sequence::slidOut)
-        cache_.retain(block);
-      other.blocks.push_back(block);
-    }
-    other.computed = sequence.computed;
-    other.firstBlock = sequence.firstBlock;
-    other.keptBlocks = sequence.keptBlocks;
-    other.keptNode = sequence.keptNode;
+    shareBlocks(sequence, other);
     begin(std::move(owned));
     other.stats.started = sequence.stats.started;
     other.stats.cachedTokens = sequence.stats.cachedTokens;

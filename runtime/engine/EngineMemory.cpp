@@ -47,7 +47,7 @@ bool Engine::admitFirst() {
     return false;
   std::unique_ptr<Sequence> sequence = std::move(*place);
   waiting_.erase(place);
-  sequence->keptNode = cache_.take(root, reusable(*sequence), sequence->blocks);
+  sequence->keptNode = cache_.take(root, reusable(*sequence), sequence->blocks, sequence->windows);
   sequence->keptBlocks = static_cast<int64_t>(sequence->blocks.size());
   sequence->computed = sequence->keptBlocks * limits_.blockTokens;
   Status restored = restore(*sequence);
@@ -90,14 +90,28 @@ Status Engine::restore(Sequence &sequence) {
     for (int64_t i = sequence.keptBlocks; i < saved; ++i) {
       if (i < firstSaved) {
         sequence.blocks.push_back(Sequence::slidOut);
+        for (WindowBlocks &own : sequence.windows)
+          own.blocks.push_back(WindowBlocks::slidOut);
         continue;
       }
       std::optional<BlockPool::Allocation> block = cache_.allocate();
       assert(block && "admission counted them");
       sequence.blocks.push_back(block->block);
       int32_t host = sequence.swapped[static_cast<size_t>(i - firstSaved)];
-      LLMRT_RETURN_IF_ERROR(executor_->loadKvBlock(
-          block->block, hostMemory_.data() + uint64_t(host) * executor_->kvBlockBytes()));
+      const uint8_t *saved = hostMemory_.data() + uint64_t(host) * hostBlockBytes();
+      LLMRT_RETURN_IF_ERROR(executor_->loadKvBlock(block->block, saved));
+      saved += executor_->kvBlockBytes();
+      for (uint32_t w = 0; w < sequence.windows.size(); ++w) {
+        WindowBlocks &own = sequence.windows[w];
+        own.blocks.push_back(WindowBlocks::slidOut);
+        if (i >= own.firstSwapped) {
+          block = cache_.windows()[w].allocate();
+          assert(block && "a window's pool suffices for all that run");
+          own.blocks.back() = block->block;
+          LLMRT_RETURN_IF_ERROR(executor_->loadKvBlock(block->block, saved, w + 1));
+        }
+        saved += executor_->kvBlockBytes(w + 1);
+      }
     }
     sequence.computed = sequence.swappedTokens;
   }
@@ -106,31 +120,90 @@ Status Engine::restore(Sequence &sequence) {
 }
 
 bool Engine::grow(Sequence &sequence, int64_t tokens) {
-  while (static_cast<int64_t>(sequence.blocks.size()) < blocksFor(tokens)) {
+  bool fits = true;
+  while (fits && static_cast<int64_t>(sequence.blocks.size()) < blocksFor(tokens)) {
     std::optional<BlockPool::Allocation> block = cache_.allocate();
-    if (!block)
-      return false;
-    if (block->used)
+    if (block && block->used)
       executor_->clearKvBlock(block->block);
-    sequence.blocks.push_back(block->block);
+    if (block)
+      sequence.blocks.push_back(block->block);
+    fits = block.has_value();
+  }
+  return growWindows(sequence) && fits;
+}
+
+bool Engine::growWindows(Sequence &sequence) {
+  for (uint32_t w = 0; w < sequence.windows.size(); ++w) {
+    WindowBlocks &own = sequence.windows[w];
+    while (own.blocks.size() < sequence.blocks.size()) {
+      std::optional<BlockPool::Allocation> block = cache_.windows()[w].allocate();
+      assert(block && "a window's pool suffices for all that run");
+      if (!block)
+        return false;
+      if (block->used)
+        executor_->clearKvBlock(block->block, w + 1);
+      own.blocks.push_back(block->block);
+    }
   }
   return true;
 }
 
+namespace {
+
+/// Copy on write: where others go on in \p block, too, it becomes a copy of its own. False: there
+/// is no block.
+template <typename Pool>
+bool ownBlock(Pool &pool, StepExecutor &executor, uint32_t group, int32_t &block, Status &status) {
+  if (pool.users(block) == 1)
+    return true;
+  std::optional<BlockPool::Allocation> copy = pool.allocate();
+  if (!copy)
+    return false;
+  if (status)
+    status = executor.copyKvBlock(block, copy->block, group);
+  pool.release(block);
+  block = copy->block;
+  return true;
+}
+
+} // namespace
+
 bool Engine::ownLastBlock(Sequence &sequence, Status &status) {
   if (sequence.computed % limits_.blockTokens == 0)
     return true;
-  int32_t &block = sequence.blocks[static_cast<size_t>(sequence.computed / limits_.blockTokens)];
-  if (cache_.users(block) == 1)
-    return true;
-  // Copy on write: another answer goes on in this block, too.
-  std::optional<BlockPool::Allocation> own = cache_.allocate();
-  if (!own)
+  size_t last = static_cast<size_t>(sequence.computed / limits_.blockTokens);
+  if (!ownBlock(cache_, *executor_, 0, sequence.blocks[last], status))
     return false;
-  status = executor_->copyKvBlock(block, own->block);
-  cache_.release(block);
-  block = own->block;
+  for (uint32_t w = 0; w < sequence.windows.size(); ++w)
+    if (!ownBlock(cache_.windows()[w], *executor_, w + 1, sequence.windows[w].blocks[last], status))
+      return false;
   return true;
+}
+
+void Engine::shareBlocks(const Sequence &from, Sequence &to) {
+  for (int32_t block : from.blocks) {
+    if (block != Sequence::slidOut)
+      cache_.retain(block);
+    to.blocks.push_back(block);
+  }
+  for (size_t w = 0; w < from.windows.size(); ++w) {
+    for (int32_t block : from.windows[w].blocks)
+      if (block != WindowBlocks::slidOut)
+        cache_.windows()[w].retain(block);
+    to.windows[w].blocks.assign(from.windows[w].blocks.begin(), from.windows[w].blocks.end());
+    to.windows[w].firstBlock = from.windows[w].firstBlock;
+  }
+  to.computed = from.computed;
+  to.firstBlock = from.firstBlock;
+  to.keptBlocks = from.keptBlocks;
+  to.keptNode = from.keptNode;
+}
+
+uint64_t Engine::hostBlockBytes() const {
+  uint64_t bytes = 0;
+  for (uint32_t group = 0; group <= cache_.windows().size(); ++group)
+    bytes += executor_->kvBlockBytes(group);
+  return bytes;
 }
 
 Status Engine::allocateBlocks() {
@@ -180,7 +253,7 @@ void Engine::preemptLast() {
   sequence->resident = false;
   metrics_.preemptions.add(1);
   ++sequence->stats.preemptions;
-  double blockBytes = static_cast<double>(executor_->kvBlockBytes());
+  double blockBytes = static_cast<double>(hostBlockBytes());
   double swap = 2 * blockBytes * static_cast<double>(sequence->blocks.size()) / copyBytesPerSecond;
   double recompute = secondsPerToken_ * static_cast<double>(sequence->computed);
   if (limits_.preemption == PreemptionMode::Swap ||
@@ -206,14 +279,22 @@ void Engine::saveToHost(Sequence &sequence) {
   for (int64_t i = 0; i < count; ++i) {
     int32_t host = hostBlocks_.allocate()->block;
     sequence.swapped.push_back(host);
-    Status saved =
-        executor_->saveKvBlock(sequence.blocks[static_cast<size_t>(sequence.firstBlock + i)],
-                               hostMemory_.data() + uint64_t(host) * executor_->kvBlockBytes());
+    size_t place = static_cast<size_t>(sequence.firstBlock + i);
+    uint8_t *to = hostMemory_.data() + uint64_t(host) * hostBlockBytes();
+    Status saved = executor_->saveKvBlock(sequence.blocks[place], to);
+    to += executor_->kvBlockBytes();
+    for (uint32_t w = 0; w < sequence.windows.size(); ++w) {
+      if (int32_t block = sequence.windows[w].blocks[place]; saved && block != Sequence::slidOut)
+        saved = executor_->saveKvBlock(block, to, w + 1);
+      to += executor_->kvBlockBytes(w + 1);
+    }
     if (!saved) {
       ++fallbacks_.of(SlowFallback::SwapSpace);
       return freeHostBlocks(sequence); // its tokens can be computed again
     }
   }
+  for (WindowBlocks &own : sequence.windows)
+    own.firstSwapped = own.firstBlock;
   sequence.swappedTokens = sequence.computed;
   metrics_.swaps.add(1);
 }
@@ -231,6 +312,14 @@ void Engine::dropBlocks(Sequence &sequence) {
     if (*block != Sequence::slidOut)
       cache_.release(*block);
   sequence.blocks.clear();
+  for (size_t w = 0; w < sequence.windows.size(); ++w) {
+    WindowBlocks &own = sequence.windows[w];
+    for (auto block = own.blocks.rbegin(); block != own.blocks.rend(); ++block)
+      if (*block != WindowBlocks::slidOut)
+        cache_.windows()[w].release(*block);
+    own.blocks.clear();
+    own.firstBlock = 0;
+  }
   sequence.computed = sequence.firstBlock = sequence.keptBlocks = 0;
   sequence.keptNode = 0;
 }
@@ -244,7 +333,8 @@ void Engine::enterLongContext(Sequence &sequence) {
   // other long sequences left in the prefix cache.
   dropBlocks(sequence);
   sequence.inLongContext = true;
-  sequence.keptNode = cache_.take(rootOf(sequence), reusable(sequence), sequence.blocks);
+  sequence.keptNode =
+      cache_.take(rootOf(sequence), reusable(sequence), sequence.blocks, sequence.windows);
   sequence.keptBlocks = static_cast<int64_t>(sequence.blocks.size());
   sequence.computed = sequence.keptBlocks * limits_.blockTokens;
 }
@@ -264,12 +354,27 @@ void Engine::keepFullBlocks(Sequence &sequence) {
                                 static_cast<size_t>(limits_.blockTokens)),
                    block);
     block = added.block;
+    for (size_t w = 0; added.node && w < sequence.windows.size(); ++w)
+      if (int32_t &own = sequence.windows[w].blocks[size_t(sequence.keptBlocks)];
+          own != WindowBlocks::slidOut)
+        own = cache_.windows()[w].keep(block, own);
     sequence.keptNode = added.node;
     ++sequence.keptBlocks;
   }
 }
 
 void Engine::slideWindow(Sequence &sequence) {
+  for (size_t w = 0; w < sequence.windows.size(); ++w) {
+    WindowPool &pool = cache_.windows()[w];
+    WindowBlocks &own = sequence.windows[w];
+    for (int64_t first = pool.firstNeeded(sequence.computed); own.firstBlock < first;
+         ++own.firstBlock) {
+      int32_t &block = own.blocks[static_cast<size_t>(own.firstBlock)];
+      if (block != WindowBlocks::slidOut)
+        pool.release(block);
+      block = WindowBlocks::slidOut;
+    }
+  }
   int64_t window = shape().window;
   if (window == 0)
     return;

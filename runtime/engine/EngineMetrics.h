@@ -7,6 +7,7 @@
 #ifndef LLMRT_ENGINE_ENGINEMETRICS_H
 #define LLMRT_ENGINE_ENGINEMETRICS_H
 
+#include "runtime/plan/KvGroups.h"
 #include "runtime/support/SlowFallback.h"
 
 #include <array>
@@ -33,9 +34,12 @@ struct EngineMetrics {
   Meter<int64_t> running, waiting; ///< sequences; each choice of a request is one
   Meter<int64_t> kvBlocks;         ///< of the pool
   Meter<int64_t> kvBlocksUsed;     ///< held by sequences; cached ones that nobody uses are free
-  Meter<int64_t> kvTokensLive;     ///< in those blocks, shared ones counted once for each holder
-  Meter<int64_t> kvTokensHeld;     ///< room of those blocks, counted the same way
-  Meter<int64_t> blocksCached;     ///< kept for later requests, used by nobody now
+  /// The same of each group of layers with a narrower window, the widest first; 0: no such group.
+  std::array<Meter<int64_t>, maxKvGroups - 1> windowBlocks, windowBlocksUsed;
+  std::array<Meter<int64_t>, maxKvGroups - 1> windowTokens; ///< how far they look back
+  Meter<int64_t> kvTokensLive; ///< in those blocks, shared ones counted once for each holder
+  Meter<int64_t> kvTokensHeld; ///< room of those blocks, counted the same way
+  Meter<int64_t> blocksCached; ///< kept for later requests, used by nobody now
 
   // Since the engine was made.
   Meter<int64_t> prefixQueries, prefixHits; ///< prompt tokens looked up, found

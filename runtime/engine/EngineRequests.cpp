@@ -120,6 +120,9 @@ std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> req
   sequence->tokens.reserve(static_cast<size_t>(limit));
   size_t blocks = static_cast<size_t>(blocksFor(std::max(sequence->promptTokens, limit - 1)));
   sequence->blocks.reserve(blocks);
+  sequence->windows.resize(limits_.windowBlocks.size());
+  for (WindowBlocks &window : sequence->windows)
+    window.blocks.reserve(blocks);
   if (limits_.swapBlocks > 0)
     sequence->swapped.reserve(blocks);
   if (options.sampling.needsHistory())

@@ -50,9 +50,12 @@ struct Sequence {
   bool inLongContext = false;
   /// Of the KV pool; slidOut where all its tokens left the window.
   std::vector<int32_t> blocks;
-  static constexpr int32_t slidOut = -1;
+  static constexpr int32_t slidOut = WindowBlocks::slidOut;
   int64_t firstBlock = 0; ///< blocks before it slid out
-  /// Host blocks with what `blocks` held from firstBlock on, while it waits after a swap.
+  /// Of the layers with narrower windows, a group each: as many as `blocks`.
+  std::vector<WindowBlocks> windows;
+  /// Host blocks with what `blocks` and `windows` held from firstBlock on, while it waits after a
+  /// swap.
   std::vector<int32_t> swapped;
   int64_t swappedTokens = 0; ///< `computed` of that time
 

@@ -16,7 +16,7 @@ template <typename T> std::unique_ptr<T[]> makeArray(int64_t n) {
 } // namespace
 
 StepBuilder::StepBuilder(const StepBudget &largest, int64_t queryTile, int64_t blockTokens,
-                         int64_t maxBlocksPerSequence)
+                         int64_t maxBlocksPerSequence, size_t windows)
     : queryTile_(queryTile), blockTokens_(blockTokens),
       maxTiles_(maxQueryTiles(largest.tokens, largest.sequences, queryTile)),
       tokens_(makeArray<int32_t>(largest.tokens)), positions_(makeArray<int32_t>(largest.tokens)),
@@ -37,6 +37,18 @@ StepBuilder::StepBuilder(const StepBudget &largest, int64_t queryTile, int64_t b
   step_.tileStart = tileStart_.get();
   step_.tileCount = tileCount_.get();
   step_.longContext = longContext_.get();
+  for (size_t i = 0; i < windows; ++i) {
+    windows_.push_back({makeArray<int32_t>(largest.sequences * maxBlocksPerSequence),
+                        makeArray<int64_t>(largest.tokens)});
+    windowTables_.push_back({windows_[i].blockTable.get(), windows_[i].slots.get()});
+  }
+}
+
+void StepBuilder::fillTable(std::span<const int32_t> blocks, int32_t *row, int64_t width) const {
+  // A block that slid out of the window is never read: any number will do.
+  std::transform(blocks.begin(), blocks.end(), row,
+                 [](int32_t block) { return std::max(block, 0); });
+  std::fill(row + blocks.size(), row + width, 0);
 }
 
 LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
@@ -53,10 +65,9 @@ LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
            "a token without a KV block");
     queryStart_[s] = static_cast<int32_t>(t);
     contextLen_[s] = static_cast<int32_t>(end);
-    // A block that slid out of the window is never read: any number will do.
-    std::transform(sequence.blocks.begin(), sequence.blocks.end(), &blockTable_[s * width],
-                   [](int32_t block) { return std::max(block, 0); });
-    std::fill(&blockTable_[s * width] + sequence.blocks.size(), &blockTable_[s * width] + width, 0);
+    fillTable(sequence.blocks, &blockTable_[s * width], width);
+    for (size_t i = 0; i < windows_.size(); ++i)
+      fillTable(sequence.windows[i].blocks, &windows_[i].blockTable[s * width], width);
     for (int64_t done = 0; done < chunk.tokens; done += queryTile_) {
       tileSeq_[q] = static_cast<int32_t>(s);
       tileStart_[q] = static_cast<int32_t>(t + done);
@@ -69,9 +80,9 @@ LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
                                     : sequence.draft[static_cast<size_t>(position - known)];
       positions_[t] = static_cast<int32_t>(position);
       longContext_[t] = sequence.inLongContext ? 1 : 0;
-      slots_[t] =
-          int64_t(sequence.blocks[static_cast<size_t>(position / blockTokens_)]) * blockTokens_ +
-          position % blockTokens_;
+      slots_[t] = slotOf(sequence.blocks, position);
+      for (size_t i = 0; i < windows_.size(); ++i)
+        windows_[i].slots[t] = slotOf(sequence.windows[i].blocks, position);
       if (position >= end - chunk.rows)
         logitRows_[r++] = static_cast<int32_t>(t);
     }

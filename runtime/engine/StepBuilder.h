@@ -2,7 +2,7 @@
 #ifndef LLMRT_ENGINE_STEPBUILDER_H
 #define LLMRT_ENGINE_STEPBUILDER_H
 
-#include "runtime/device/cpu/KernelAbi.h"
+#include "runtime/device/StepExecutor.h"
 #include "runtime/engine/Scheduler.h"
 
 #include <cstdint>
@@ -15,21 +15,38 @@ namespace llmrt {
 /// as a step needs them are they ever touched.
 class StepBuilder {
 public:
+  /// With \p windows groups of layers that have blocks of their own.
   StepBuilder(const StepBudget &largest, int64_t queryTile, int64_t blockTokens,
-              int64_t maxBlocksPerSequence);
+              int64_t maxBlocksPerSequence, size_t windows = 0);
 
   /// The step of \p chunks, whose sequences own the blocks for their new tokens. Valid until the
   /// next call.
   LlmrtStep &build(std::span<const Chunk> chunks);
 
+  /// What the last step has for those groups.
+  std::span<const KvTable> windowTables() const { return windowTables_; }
+
   int64_t maxTiles() const { return maxTiles_; }
 
 private:
   template <typename T> using Array = std::unique_ptr<T[]>;
+  /// Writes a sequence's row of a block table.
+  void fillTable(std::span<const int32_t> blocks, int32_t *row, int64_t width) const;
+  int64_t slotOf(std::span<const int32_t> blocks, int64_t position) const {
+    return int64_t(blocks[static_cast<size_t>(position / blockTokens_)]) * blockTokens_ +
+           position % blockTokens_;
+  }
+
   int64_t queryTile_, blockTokens_, maxTiles_;
   Array<int32_t> tokens_, positions_, queryStart_, contextLen_, blockTable_, logitRows_;
   Array<int32_t> tileSeq_, tileStart_, tileCount_, longContext_;
   Array<int64_t> slots_;
+  struct WindowArrays {
+    Array<int32_t> blockTable;
+    Array<int64_t> slots;
+  };
+  std::vector<WindowArrays> windows_;
+  std::vector<KvTable> windowTables_; ///< of windows_
   LlmrtStep step_{};
 };
 

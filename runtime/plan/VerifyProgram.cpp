@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/KernelAbi.h"
 #include "runtime/plan/ArenaLayout.h"
 #include "runtime/plan/CheckedMath.h"
+#include "runtime/plan/KvGroups.h"
 #include "runtime/plan/KvLayout.h"
 #include "runtime/plan/VerifyParts.h"
 #include "runtime/plan/WeightFormat.h"
@@ -175,7 +176,7 @@ static Status commands(const fbs::Plan &plan) {
     if (!tasks || *tasks > kMaxTasks)
       return fail("the number of tasks is missing, negative or beyond " + num(kMaxTasks));
     std::string_view kind = k.kind()->string_view();
-    if (kind == "attention" || kind == "rope_append" || kind == "latent_append")
+    if (KvGroups::hasPrefix(kind))
       if (Status s = kvAccess(plan, k, c, prefixes); !s.isOk())
         return fail(s.message());
     if (Status s = kernelNeeds(plan, c); !s.isOk())

@@ -54,6 +54,11 @@ Metrics::Metrics(const std::string &prefix, const std::string &model)
                     .Name(prefix_ + "request_success_total")
                     .Help("Choices that ended, by reason.")
                     .Register(registry_)),
+      windowUsage_(BuildGauge()
+                       .Name(prefix_ + "kv_window_usage_perc")
+                       .Help("Part of the KV blocks in use, 0 to 1, of layers that see only a "
+                             "window of tokens, by the window, where others see more.")
+                       .Register(registry_)),
       running_(gauge("num_requests_running", "Sequences that take part in steps.")),
       waiting_(gauge("num_requests_waiting", "Sequences that wait for their first step.")),
       kvUsage_(gauge("kv_cache_usage_perc", "Part of the KV blocks in use, 0 to 1.")),
@@ -94,6 +99,12 @@ std::string Metrics::text(const EngineMetrics &engine, size_t connections) {
   waiting_.Set(static_cast<double>(engine.waiting));
   kvUsage_.Set(engine.kvUsage());
   kvOccupancy_.Set(engine.kvOccupancy());
+  for (size_t i = 0; i < engine.windowBlocks.size() && engine.windowBlocks[i] > 0; ++i) {
+    Labels labels = labels_;
+    labels["window"] = std::to_string(engine.windowTokens[i]);
+    windowUsage_.Add(labels).Set(static_cast<double>(engine.windowBlocksUsed[i]) /
+                                 static_cast<double>(engine.windowBlocks[i]));
+  }
   stepTimeRatio_.Set(engine.stepTimeRatio());
   connections_.Set(static_cast<double>(connections));
   auto raise = [](Counter &counter, int64_t to) {

@@ -38,6 +38,7 @@ public:
 
 private:
   prometheus::Family<prometheus::Counter> &finished_;
+  prometheus::Family<prometheus::Gauge> &windowUsage_;
   prometheus::Gauge &running_, &waiting_, &kvUsage_, &kvOccupancy_, &stepTimeRatio_, &connections_;
   prometheus::Counter &steps_, &prefixQueries_, &prefixHits_, &preemptions_, &swaps_, &drafts_,
       &draftTokens_, &acceptedTokens_, &decodeAllocations_;

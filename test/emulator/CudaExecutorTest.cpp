@@ -133,17 +133,60 @@ TEST(CudaExecutor, BlocksAreCopiedSavedAndLoaded) {
   auto executor = CudaExecutor::create(tinyCudaPlan(), options);
   ASSERT_TRUE(executor) << executor.status().message();
   ASSERT_TRUE((*executor)->createKvPool(3, 16));
-  ASSERT_EQ((*executor)->kvBlockBytes(), 16u * 32);
+  ASSERT_EQ((*executor)->kvBlockBytes(0), 16u * 32);
   std::vector<uint8_t> bytes(16 * 32), back(16 * 32, 9);
   for (size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = uint8_t(i * 7);
-  ASSERT_TRUE((*executor)->loadKvBlock(1, bytes.data()));
-  ASSERT_TRUE((*executor)->copyKvBlock(1, 2));
-  (*executor)->clearKvBlock(1);
-  ASSERT_TRUE((*executor)->saveKvBlock(2, back.data()));
+  ASSERT_TRUE((*executor)->loadKvBlock(1, bytes.data(), 0));
+  ASSERT_TRUE((*executor)->copyKvBlock(1, 2, 0));
+  (*executor)->clearKvBlock(1, 0);
+  ASSERT_TRUE((*executor)->saveKvBlock(2, back.data(), 0));
   EXPECT_EQ(back, bytes);
-  ASSERT_TRUE((*executor)->saveKvBlock(1, back.data()));
+  ASSERT_TRUE((*executor)->saveKvBlock(1, back.data(), 0));
   EXPECT_EQ(back, std::vector<uint8_t>(16 * 32, 0));
+}
+
+TEST(CudaExecutor, EachGroupOfLayersHasBlocksOfItsOwn) {
+  CudaExecutorOptions options;
+  options.largest = {8, 1, 1, 8};
+  auto executor = CudaExecutor::create(tinyCudaPlan([](fbs::PlanT &plan) {
+                                         auto layer =
+                                             std::make_unique<fbs::KvLayerT>(*plan.kv->layers[0]);
+                                         plan.model->layers = 2;
+                                         layer->window = 8;
+                                         layer->key_size = 8;
+                                         plan.kv->layers.push_back(std::move(layer));
+                                         plan.kv->bytes_per_token += (8 + 4) * 4;
+                                       }),
+                                       options);
+  ASSERT_TRUE(executor) << executor.status().message();
+  EXPECT_EQ((*executor)->shape().kvGroups, (std::vector<KvGroup>{{0, 32}, {8, 48}}));
+  int64_t blocks[] = {3, 2};
+  ASSERT_TRUE((*executor)->createKvPools(blocks, 16));
+  std::vector<std::vector<uint8_t>> bytes;
+  for (uint32_t group = 0; group < 2; ++group) {
+    ASSERT_EQ((*executor)->kvBlockBytes(group), group ? 16u * 48 : 16u * 32);
+    for (int32_t block = 0; block < blocks[group]; ++block) {
+      bytes.emplace_back((*executor)->kvBlockBytes(group), uint8_t(10 * group + block + 1));
+      ASSERT_TRUE((*executor)->loadKvBlock(block, bytes.back().data(), group));
+    }
+  }
+  auto read = [&](int32_t block, uint32_t group) {
+    std::vector<uint8_t> back((*executor)->kvBlockBytes(group));
+    EXPECT_TRUE((*executor)->saveKvBlock(block, back.data(), group));
+    return back;
+  };
+  for (int32_t block = 0; block < 3; ++block)
+    EXPECT_EQ(read(block, 0), bytes[size_t(block)]);
+  for (int32_t block = 0; block < 2; ++block)
+    EXPECT_EQ(read(block, 1), bytes[size_t(3 + block)]);
+  ASSERT_TRUE((*executor)->copyKvBlock(0, 1, 1));
+  (*executor)->clearKvBlock(0, 1);
+  EXPECT_EQ(read(1, 1), bytes[3]);
+  EXPECT_EQ(read(0, 1), std::vector<uint8_t>(16 * 48, 0));
+  EXPECT_EQ(read(0, 0), bytes[0]) << "another group's block of the same number";
+  LlmrtStep step{};
+  EXPECT_FALSE((*executor)->execute(step)) << "the other group's table is missing";
 }
 
 TEST(CudaExecutor, TooLittleMemoryIsRefusedWithNumbers) {

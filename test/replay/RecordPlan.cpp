@@ -50,7 +50,7 @@ private:
 struct CpuExecutorPeer {
   static void announce(const CpuExecutor &executor, llmc::replay::Recorder &recorder) {
     recorder.add(executor.arena_.data(), executor.scratchOffset_);
-    recorder.add(executor.kv_.data(), executor.kv_.size());
+    recorder.add(executor.pools_[0].memory.data(), executor.pools_[0].memory.size());
     for (uint32_t i = 0; i < executor.plan_->head().weights()->size(); ++i)
       recorder.add(executor.plan_->weight(i).data(), executor.plan_->weight(i).size());
   }
@@ -58,9 +58,9 @@ struct CpuExecutorPeer {
   static Status execute(CpuExecutor &executor, LlmrtStep &step, const OtherCode &other,
                         llmc::replay::Recorder &recorder) {
     executor.bind({step.T, step.S, step.R, step.Q});
-    step.kv = executor.kv_.data();
+    step.kv = executor.pools_[0].memory.data();
     step.blockTokens = executor.blockTokens_;
-    step.blockBytes = int64_t(executor.blockBytes_);
+    step.blockBytes = int64_t(executor.pools_[0].blockBytes);
     executor.countAttention(executor.items_->cut(step));
     uint8_t *scratch = executor.arena_.data() + executor.scratchOffset_;
     ScopedFloatMode mode;
@@ -112,7 +112,7 @@ public:
     CpuExecutorPeer::announce(*inner_, recorder_);
     return Status::ok();
   }
-  void clearKvBlock(int32_t block) override { inner_->clearKvBlock(block); }
+  void clearKvBlock(int32_t block, uint32_t group) override { inner_->clearKvBlock(block, group); }
   Status execute(LlmrtStep &step) override {
     return CpuExecutorPeer::execute(*inner_, step, other_, recorder_);
   }
@@ -160,7 +160,8 @@ int main(int argc, char **argv) {
   options.kvTokens = 160;
   const ModelShape shape = modelShape(plan->head());
   EngineLimits limits = orExit(engineLimits(shape, options), "the engine");
-  limits.kvBlocks = kvPoolBlocks(shape, options, limits, 0);
+  sizeKvPools(shape, options, limits, 0);
+  limits.windowBlocks.clear(); // what is recorded has one pool
   CpuExecutorOptions device;
   device.threads = 1;
   device.largest = largestStep(limits, shape);

@@ -95,8 +95,14 @@ static void writeMemory(JsonWriter &j, const Inspection &i) {
     j.key("type").value(s.kvTypes);
     j.key("block_tokens").value(p.kv()->block_tokens());
     j.key("key_tile").value(p.kv()->key_tile());
-    j.key("bytes_at_max_context")
-        .value(double(p.kv()->bytes_per_token()) * double(p.model()->max_context()));
+    j.key("bytes_at_max_context").value(s.kvAtMaxContext);
+    j.key("groups").array([&] {
+      for (const KvGroup &group : s.kvGroups)
+        j.object([&] {
+          j.key("window").value(group.window);
+          j.key("bytes_per_token").value(group.bytesPerToken);
+        });
+    });
   });
   j.key("arena").object([&] {
     j.key("slots").value(p.arena_slots()->size());

@@ -77,8 +77,14 @@ static void printMemory(const Inspection &i, std::ostream &out) {
   Table memory({"what", "bytes", "how"});
   memory.add({"weights", n(s.allWeights.bytes), "mapped from the file, shared between processes"});
   memory.add({"KV cache", n(kv),
-              "a token; " + s.kvTypes + "; " + formatBytes(double(kv) * double(context)) +
+              "a token; " + s.kvTypes + "; " + formatBytes(s.kvAtMaxContext) +
                   " for a context of " + n(context) + "; blocks of " + n(p.kv()->block_tokens())});
+  for (size_t group = 0; s.kvGroups.size() > 1 && group < s.kvGroups.size(); ++group) {
+    const KvGroup &g = s.kvGroups[group];
+    memory.add({"  of it", n(g.bytesPerToken),
+                g.window ? "of layers that keep the last " + n(g.window) + " tokens"
+                         : "of layers that keep all tokens"});
+  }
   memory.add({"arena", n(s.arenaAtLimits),
               "= " + formatAffine(s.arena) + " in " + n(p.arena_slots()->size()) +
                   " slots, at the limits"});

@@ -71,6 +71,11 @@ PlanSummary summarize(const fbs::Plan &plan, unsigned threads) {
   s.partialsAtLimits = AttentionItems(plan, limits.Q, threads).bytes();
   s.arenaAtLimits = ArenaLayout::compute(plan, limits).total();
   s.logitsAtLimits = static_cast<uint64_t>(evaluate(*plan.outputs()->Get(0)->size(), limits));
+  const int64_t context = plan.model()->max_context();
+  s.kvGroups = KvGroups(*plan.kv(), context).groups();
+  for (const KvGroup &group : s.kvGroups)
+    s.kvAtMaxContext += static_cast<double>(group.bytesPerToken) *
+                        static_cast<double>(group.window ? group.window : context);
   std::vector<std::string> seen;
   for (const fbs::KvLayer *l : *plan.kv()->layers())
     if (std::string name = elementName(l->element());

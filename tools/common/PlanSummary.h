@@ -6,6 +6,7 @@
 #ifndef LLMC_TOOLS_COMMON_PLANSUMMARY_H
 #define LLMC_TOOLS_COMMON_PLANSUMMARY_H
 
+#include "runtime/plan/KvGroups.h"
 #include "runtime/plan/Plan.h"
 
 #include <cstdint>
@@ -39,6 +40,8 @@ struct PlanSummary {
   uint64_t scratchAThread = 0;   ///< on a CPU, as the next
   uint64_t partialsAtLimits = 0; ///< of attention that threads share; none for one thread
   std::string kvTypes;           ///< "f16", or "f16, f32" where layers differ
+  std::vector<llmrt::KvGroup> kvGroups;
+  double kvAtMaxContext = 0; ///< bytes that one sequence keeps: of windows what they span
 };
 
 PlanSummary summarize(const llmrt::fbs::Plan &plan, unsigned threads);

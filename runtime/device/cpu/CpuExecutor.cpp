@@ -35,12 +35,8 @@ ModelShape modelShape(const fbs::Plan &plan) {
   shape.blockTokens = plan.kv()->block_tokens();
   if (plan.model()->rope_original_context())
     shape.shortContext = plan.model()->rope_original_context();
-  // A block holds all layers, so it is free only when it left the widest window.
-  for (const fbs::KvLayer *layer : *plan.kv()->layers()) {
-    if (layer->window() == 0)
-      return shape.window = 0, shape;
-    shape.window = std::max<int64_t>(shape.window, layer->window());
-  }
+  shape.kvGroups = KvGroups(*plan.kv(), shape.maxContext).groups();
+  shape.window = shape.kvGroups[0].window;
   return shape;
 }
 
@@ -169,33 +165,63 @@ void CpuExecutor::countAttention(int64_t items) {
   itemCount_ = items;
 }
 
-Status CpuExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
-  if (__builtin_mul_overflow(uint64_t(blockTokens), shape_.kvBytesPerToken, &blockBytes_))
+Status CpuExecutor::addPool(int64_t blocks, int64_t blockTokens, uint64_t bytesPerToken) {
+  KvPool pool;
+  if (__builtin_mul_overflow(uint64_t(blockTokens), bytesPerToken, &pool.blockBytes))
     return resourceExhausted("a KV block of " + std::to_string(blockTokens) + " tokens is too big");
   uint64_t bytes;
-  if (__builtin_mul_overflow(blockBytes_, uint64_t(blocks), &bytes))
+  if (__builtin_mul_overflow(pool.blockBytes, uint64_t(blocks), &bytes))
     return resourceExhausted("a KV pool of " + std::to_string(blocks) + " blocks is too big");
   blockTokens_ = blockTokens;
-  LLMRT_ASSIGN_OR_RETURN(kv_, Memory::allocate(bytes, "the KV pool of " + std::to_string(blocks) +
-                                                          " blocks of " +
-                                                          std::to_string(blockTokens) + " tokens"));
+  LLMRT_ASSIGN_OR_RETURN(pool.memory,
+                         Memory::allocate(bytes, "the KV pool of " + std::to_string(blocks) +
+                                                     " blocks of " + std::to_string(blockTokens) +
+                                                     " tokens"));
+  pools_.push_back(std::move(pool));
   return Status::ok();
 }
 
-void CpuExecutor::clearKvBlock(int32_t block) { std::memset(kvBlock(block), 0, blockBytes_); }
+Status CpuExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
+  return addPool(blocks, blockTokens, shape_.kvBytesPerToken);
+}
 
-Status CpuExecutor::copyKvBlock(int32_t from, int32_t to) {
-  std::memcpy(kvBlock(to), kvBlock(from), blockBytes_);
+Status CpuExecutor::createKvPools(std::span<const int64_t> blocks, int64_t blockTokens) {
+  assert(blocks.size() == shape_.kvGroups.size() && "a pool for each group");
+  for (size_t group = 0; group < blocks.size(); ++group)
+    LLMRT_RETURN_IF_ERROR(
+        addPool(blocks[group], blockTokens, shape_.kvGroups[group].bytesPerToken));
+  // A layer lies elsewhere in its group's blocks than in those of all layers, for which the plan
+  // names its place.
+  const KvGroups groups(*plan_->head().kv(), shape_.maxContext);
+  kvPrefixes_.resize(commands_.size());
+  for (uint32_t i = 0; i < commands_.size(); ++i) {
+    const fbs::Command &command = *plan_->head().commands()->Get(i);
+    if (!KvGroups::hasPrefix(plan_->head().kernels()->Get(command.kernel())->kind()->string_view()))
+      continue;
+    KvGroups::Place place = groups.place(command.scalars()->Get(0));
+    kvPrefixes_[i] = place.prefix;
+    commands_[i].scalars = &kvPrefixes_[i];
+    commands_[i].pool = place.group;
+  }
   return Status::ok();
 }
 
-Status CpuExecutor::saveKvBlock(int32_t block, uint8_t *host) {
-  std::memcpy(host, kvBlock(block), blockBytes_);
+void CpuExecutor::clearKvBlock(int32_t block, uint32_t group) {
+  std::memset(kvBlock(block, group), 0, pools_[group].blockBytes);
+}
+
+Status CpuExecutor::copyKvBlock(int32_t from, int32_t to, uint32_t group) {
+  std::memcpy(kvBlock(to, group), kvBlock(from, group), pools_[group].blockBytes);
   return Status::ok();
 }
 
-Status CpuExecutor::loadKvBlock(int32_t block, const uint8_t *host) {
-  std::memcpy(kvBlock(block), host, blockBytes_);
+Status CpuExecutor::saveKvBlock(int32_t block, uint8_t *host, uint32_t group) {
+  std::memcpy(host, kvBlock(block, group), pools_[group].blockBytes);
+  return Status::ok();
+}
+
+Status CpuExecutor::loadKvBlock(int32_t block, const uint8_t *host, uint32_t group) {
+  std::memcpy(kvBlock(block, group), host, pools_[group].blockBytes);
   return Status::ok();
 }
 
@@ -203,11 +229,15 @@ void CpuExecutor::runTasks(void *context, uint32_t phase, int64_t begin, int64_t
                            unsigned thread) {
   const auto &self = *static_cast<const CpuExecutor *>(context);
   const Command &command = self.commands_[phase];
-  command.kernel(self.step_, self.bindings_.data() + command.firstBinding, command.scalars, begin,
-                 end, self.arena_.data() + self.scratchOffset_ + thread * self.scratchBytes_);
+  command.kernel(&self.pools_[command.pool].step, self.bindings_.data() + command.firstBinding,
+                 command.scalars, begin, end,
+                 self.arena_.data() + self.scratchOffset_ + thread * self.scratchBytes_);
 }
 
-Status CpuExecutor::execute(LlmrtStep &step) {
+Status CpuExecutor::executeGroups(LlmrtStep &step, std::span<const KvTable> narrower) {
+  if (narrower.size() + 1 != pools_.size())
+    return internalError("a step with tables of " + std::to_string(narrower.size() + 1) +
+                         " KV groups for " + std::to_string(pools_.size()) + " pools");
   StepDims dims{step.T, step.S, step.R, step.Q};
   if (dims.T > largest_.T || dims.S > largest_.S || dims.R > largest_.R || dims.Q > largest_.Q)
     return internalError("a step larger than the executor was made for");
@@ -215,10 +245,18 @@ Status CpuExecutor::execute(LlmrtStep &step) {
     bind(dims);
   if (int64_t items = items_->cut(step); items != itemCount_)
     countAttention(items);
-  step.kv = kv_.data();
+  step.kv = pools_[0].memory.data();
   step.blockTokens = blockTokens_;
-  step.blockBytes = int64_t(blockBytes_);
-  step_ = &step;
+  step.blockBytes = int64_t(pools_[0].blockBytes);
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    LlmrtStep &own = pools_[i].step = step;
+    if (i == 0)
+      continue;
+    own.blockTable = narrower[i - 1].blockTable;
+    own.slots = narrower[i - 1].slots;
+    own.kv = pools_[i].memory.data();
+    own.blockBytes = int64_t(pools_[i].blockBytes);
+  }
   if (seconds_.empty())
     pool_->run(taskCounts_, runTasks, this);
   else

@@ -36,12 +36,14 @@ public:
 
   const ModelShape &shape() const override { return shape_; }
   Status createKvPool(int64_t blocks, int64_t blockTokens) override;
-  void clearKvBlock(int32_t block) override;
-  Status copyKvBlock(int32_t from, int32_t to) override;
-  uint64_t kvBlockBytes() const override { return blockBytes_; }
-  Status saveKvBlock(int32_t block, uint8_t *host) override;
-  Status loadKvBlock(int32_t block, const uint8_t *host) override;
-  Status execute(LlmrtStep &step) override;
+  Status createKvPools(std::span<const int64_t> blocks, int64_t blockTokens) override;
+  void clearKvBlock(int32_t block, uint32_t group) override;
+  Status copyKvBlock(int32_t from, int32_t to, uint32_t group) override;
+  uint64_t kvBlockBytes(uint32_t group) const override { return pools_[group].blockBytes; }
+  Status saveKvBlock(int32_t block, uint8_t *host, uint32_t group) override;
+  Status loadKvBlock(int32_t block, const uint8_t *host, uint32_t group) override;
+  Status execute(LlmrtStep &step) override { return executeGroups(step, {}); }
+  Status executeGroups(LlmrtStep &step, std::span<const KvTable> narrower) override;
   const float *logits() const override { return logits_; }
   /// By the defaults for the level; nobody measures a machine unasked.
   double predictSeconds(const LlmrtStep &step) override { return predictor_->seconds(step); }
@@ -66,6 +68,13 @@ private:
     LlmrtKernel kernel;
     const int64_t *scalars;
     uint32_t firstBinding; ///< index into bindings_
+    uint32_t pool = 0;     ///< whose step it is given
+  };
+  /// The blocks of a group of layers, or of all.
+  struct KvPool {
+    Memory memory;
+    uint64_t blockBytes = 0;
+    LlmrtStep step; ///< the running one, with this pool's fields
   };
   /// A binding whose address follows from the step's shape.
   struct MovingBinding {
@@ -78,6 +87,7 @@ private:
       : plan_(std::move(plan)), code_(std::move(code)) {}
   Status prepare(const CpuExecutorOptions &options);
   Status prepareCommands();
+  Status addPool(int64_t blocks, int64_t blockTokens, uint64_t bytesPerToken);
   void bind(const StepDims &dims);
   /// The tasks of attention for \p items.
   void countAttention(int64_t items);
@@ -107,11 +117,12 @@ private:
   uint64_t scratchOffset_ = 0, scratchBytes_ = 0;
   StepDims largest_, bound_;
   const float *logits_ = nullptr;
-  const LlmrtStep *step_ = nullptr;
-  uint8_t *kvBlock(int32_t block) { return kv_.data() + uint64_t(block) * blockBytes_; }
-  Memory kv_;
+  uint8_t *kvBlock(int32_t block, uint32_t group) {
+    return pools_[group].memory.data() + uint64_t(block) * pools_[group].blockBytes;
+  }
+  std::vector<KvPool> pools_;       ///< one, or one a group
+  std::vector<int64_t> kvPrefixes_; ///< with several: of each command in its pool's blocks
   int64_t blockTokens_ = 0;
-  uint64_t blockBytes_ = 0;
   std::span<double> seconds_;   ///< of the commands; empty: nobody measures
   std::vector<int64_t> doneAt_; ///< [threads, commands] nanoseconds; 0: took no task of it
 };

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/CudaExecutor.h"
 
 #include "runtime/device/cpu/CpuExecutor.h"
+#include "runtime/plan/PlanFormat.h"
 
 #include <algorithm>
 #include <cassert>
@@ -16,6 +17,8 @@ namespace {
 
 /// Left for what the driver takes by itself (code, the context's own memory, fragmentation).
 constexpr uint64_t reserveBytes = 64 << 20;
+/// Where a KV pool begins (KernelAbi.h).
+constexpr uint64_t kvAlignment = 256;
 
 std::string mebibytes(uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
@@ -105,16 +108,30 @@ Result<uint64_t> CudaExecutor::kvRoom() const {
   return free > reserveBytes ? free - reserveBytes : 0;
 }
 
-Status CudaExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
+Status CudaExecutor::createKvPools(std::span<const int64_t> blocks, int64_t blockTokens) {
+  assert(blocks.size() == shape_.kvGroups.size() && "a pool for each group");
+  std::vector<uint64_t> bytes;
+  for (const KvGroup &group : shape_.kvGroups)
+    bytes.push_back(group.bytesPerToken);
+  return createPools(blocks, bytes, blockTokens);
+}
+
+Status CudaExecutor::createPools(std::span<const int64_t> blocks,
+                                 std::span<const uint64_t> bytesPerToken, int64_t blockTokens) {
   const Driver &driver = device_->driver();
   LLMRT_RETURN_IF_ERROR(device_->makeCurrent());
-  uint64_t bytes;
-  if (__builtin_mul_overflow(uint64_t(blockTokens), shape_.kvBytesPerToken, &blockBytes_) ||
-      __builtin_mul_overflow(blockBytes_, uint64_t(blocks), &bytes))
-    return resourceExhausted("a KV pool of " + std::to_string(blocks) + " blocks of " +
-                             std::to_string(blockTokens) + " tokens is too big");
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    uint64_t block, pool;
+    if (__builtin_mul_overflow(uint64_t(blockTokens), bytesPerToken[i], &block) ||
+        __builtin_mul_overflow(block, uint64_t(blocks[i]), &pool) ||
+        __builtin_add_overflow(bytes, alignUp(pool, kvAlignment), &bytes))
+      return resourceExhausted("a KV pool of " + std::to_string(blocks[i]) + " blocks of " +
+                               std::to_string(blockTokens) + " tokens is too big");
+    pools_.push_back({bytes - alignUp(pool, kvAlignment), block});
+  }
   blockTokens_ = blockTokens;
-  std::string what = "a KV cache of " + std::to_string(blocks * blockTokens) + " tokens (" +
+  std::string what = "a KV cache of " + std::to_string(blocks[0] * blockTokens) + " tokens (" +
                      mebibytes(bytes) + ")";
   LLMRT_RETURN_IF_ERROR(checkMemory(bytes, what));
   LLMRT_ASSIGN_OR_RETURN(kv_, DeviceBuffer::allocate(driver, bytes, what));
@@ -122,11 +139,18 @@ Status CudaExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
     LLMRT_RETURN_IF_ERROR(
         driver.check(driver.MemsetD8Async(kv_.address(), 0, bytes, stream_.get()), what));
   int64_t maxBlocks = (shape_.maxContext + blockTokens - 1) / blockTokens;
-  LLMRT_ASSIGN_OR_RETURN(upload_,
-                         StepUpload::create(driver, largest_, maxBlocks, draws_ != nullptr));
-  program_->setMemory(weights_, arena_.address(), scratch_.address(), upload_.address());
-  LLMRT_RETURN_IF_ERROR(
-      program_->setCache(driver, {kv_.address(), blocks, blockTokens, blockBytes_}));
+  LLMRT_ASSIGN_OR_RETURN(
+      upload_, StepUpload::create(driver, largest_, maxBlocks, pools_.size(), draws_ != nullptr));
+  std::vector<CUdeviceptr> steps;
+  std::vector<KvMemory> caches;
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    pools_[i].kv += kv_.address();
+    steps.push_back(upload_.address(i));
+    caches.push_back({pools_[i].kv, blocks[i], blockTokens, pools_[i].blockBytes});
+  }
+  program_->setMemory(weights_, arena_.address(), scratch_.address(), std::move(steps),
+                      KvGroups(*plan_->head().kv(), shape_.maxContext));
+  LLMRT_RETURN_IF_ERROR(program_->setCache(driver, caches));
   LLMRT_RETURN_IF_ERROR(driver.check(driver.StreamSynchronize(stream_.get()), what));
   return useGraphs_ ? captureGraphs() : Status::ok();
 }
@@ -175,11 +199,11 @@ const CudaExecutor::DecodeGraph *CudaExecutor::graphFor(const LaunchShape &shape
   return nullptr;
 }
 
-void CudaExecutor::clearKvBlock(int32_t block) {
+void CudaExecutor::clearKvBlock(int32_t block, uint32_t group) {
   const Driver &driver = device_->driver();
   Status s = device_->makeCurrent();
-  if (s && blockBytes_ != 0)
-    s = driver.check(driver.MemsetD8Async(kvBlock(block), 0, blockBytes_, stream_.get()),
+  if (uint64_t bytes = pools_[group].blockBytes; s && bytes != 0)
+    s = driver.check(driver.MemsetD8Async(kvBlock(block, group), 0, bytes, stream_.get()),
                      "clearing a KV block");
   if (!s && failure_)
     failure_ = s; // the next step tells
@@ -187,29 +211,29 @@ void CudaExecutor::clearKvBlock(int32_t block) {
 
 // Copies are in the order of the steps, which the stream keeps.
 
-Status CudaExecutor::copyKvBlock(int32_t from, int32_t to) {
+Status CudaExecutor::copyKvBlock(int32_t from, int32_t to, uint32_t group) {
   const Driver &driver = device_->driver();
   LLMRT_RETURN_IF_ERROR(device_->makeCurrent());
-  return driver.check(
-      driver.MemcpyDtoDAsync(kvBlock(to), kvBlock(from), blockBytes_, stream_.get()),
-      "copying a KV block");
+  return driver.check(driver.MemcpyDtoDAsync(kvBlock(to, group), kvBlock(from, group),
+                                             pools_[group].blockBytes, stream_.get()),
+                      "copying a KV block");
 }
 
-Status CudaExecutor::saveKvBlock(int32_t block, uint8_t *host) {
+Status CudaExecutor::saveKvBlock(int32_t block, uint8_t *host, uint32_t group) {
   const Driver &driver = device_->driver();
   LLMRT_RETURN_IF_ERROR(device_->makeCurrent());
-  LLMRT_RETURN_IF_ERROR(
-      driver.check(driver.MemcpyDtoHAsync(host, kvBlock(block), blockBytes_, stream_.get()),
-                   "moving a KV block to the host"));
+  LLMRT_RETURN_IF_ERROR(driver.check(
+      driver.MemcpyDtoHAsync(host, kvBlock(block, group), pools_[group].blockBytes, stream_.get()),
+      "moving a KV block to the host"));
   return driver.check(driver.StreamSynchronize(stream_.get()), "moving a KV block to the host");
 }
 
-Status CudaExecutor::loadKvBlock(int32_t block, const uint8_t *host) {
+Status CudaExecutor::loadKvBlock(int32_t block, const uint8_t *host, uint32_t group) {
   const Driver &driver = device_->driver();
   LLMRT_RETURN_IF_ERROR(device_->makeCurrent());
-  LLMRT_RETURN_IF_ERROR(
-      driver.check(driver.MemcpyHtoDAsync(kvBlock(block), host, blockBytes_, stream_.get()),
-                   "moving a KV block to the device"));
+  LLMRT_RETURN_IF_ERROR(driver.check(
+      driver.MemcpyHtoDAsync(kvBlock(block, group), host, pools_[group].blockBytes, stream_.get()),
+      "moving a KV block to the device"));
   return driver.check(driver.StreamSynchronize(stream_.get()), "moving a KV block to the device");
 }
 
@@ -236,8 +260,11 @@ Status CudaExecutor::copyResults(CUdeviceptr logits, int64_t rows, bool draws) {
                       "copying the tokens");
 }
 
-Status CudaExecutor::execute(LlmrtStep &step) {
+Status CudaExecutor::executeGroups(LlmrtStep &step, std::span<const KvTable> narrower) {
   LLMRT_RETURN_IF_ERROR(failure_);
+  if (narrower.size() + 1 != pools_.size())
+    return internalError("a step with tables of " + std::to_string(narrower.size() + 1) +
+                         " KV groups for " + std::to_string(pools_.size()) + " pools");
   const Driver &driver = device_->driver();
   StepDims dims{step.T, step.S, step.R, step.Q};
   if (dims.T > largest_.T || dims.S > largest_.S || dims.R > largest_.R || dims.Q > largest_.Q)
@@ -255,8 +282,8 @@ Status CudaExecutor::execute(LlmrtStep &step) {
   auto run = [&]() -> Status {
     LLMRT_RETURN_IF_ERROR(device_->makeCurrent());
     CUstream stream = stream_.get();
-    LLMRT_RETURN_IF_ERROR(upload_.enqueue(driver, stream, step, kv_.address(), blockTokens_,
-                                          int64_t(blockBytes_), draws ? draws_.get() : nullptr));
+    LLMRT_RETURN_IF_ERROR(upload_.enqueue(driver, stream, step, narrower, pools_, blockTokens_,
+                                          draws ? draws_.get() : nullptr));
     CUdeviceptr logits;
     if (const DecodeGraph *graph = graphFor(shape)) {
       LLMRT_RETURN_IF_ERROR(

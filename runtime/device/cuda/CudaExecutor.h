@@ -37,13 +37,17 @@ public:
   ~CudaExecutor() override;
 
   const ModelShape &shape() const override { return shape_; }
-  Status createKvPool(int64_t blocks, int64_t blockTokens) override;
-  void clearKvBlock(int32_t block) override;
-  Status copyKvBlock(int32_t from, int32_t to) override;
-  uint64_t kvBlockBytes() const override { return blockBytes_; }
-  Status saveKvBlock(int32_t block, uint8_t *host) override;
-  Status loadKvBlock(int32_t block, const uint8_t *host) override;
-  Status execute(LlmrtStep &step) override;
+  Status createKvPool(int64_t blocks, int64_t blockTokens) override {
+    return createPools({&blocks, 1}, {&shape_.kvBytesPerToken, 1}, blockTokens);
+  }
+  Status createKvPools(std::span<const int64_t> blocks, int64_t blockTokens) override;
+  void clearKvBlock(int32_t block, uint32_t group) override;
+  Status copyKvBlock(int32_t from, int32_t to, uint32_t group) override;
+  uint64_t kvBlockBytes(uint32_t group) const override { return pools_[group].blockBytes; }
+  Status saveKvBlock(int32_t block, uint8_t *host, uint32_t group) override;
+  Status loadKvBlock(int32_t block, const uint8_t *host, uint32_t group) override;
+  Status execute(LlmrtStep &step) override { return executeGroups(step, {}); }
+  Status executeGroups(LlmrtStep &step, std::span<const KvTable> narrower) override;
   const float *logits() const override {
     return reinterpret_cast<const float *>(hostLogits_.data());
   }
@@ -75,8 +79,11 @@ private:
   Status checkMemory(uint64_t needed, const std::string &parts) const;
   /// A graph for each power of two of sequences and of pieces of context.
   Status captureGraphs();
-  cuda::CUdeviceptr kvBlock(int32_t block) const {
-    return kv_.address() + uint64_t(block) * blockBytes_;
+  /// Pools of \p blocks blocks, in one piece of memory.
+  Status createPools(std::span<const int64_t> blocks, std::span<const uint64_t> bytesPerToken,
+                     int64_t blockTokens);
+  cuda::CUdeviceptr kvBlock(int32_t block, uint32_t group) const {
+    return pools_[group].kv + uint64_t(block) * pools_[group].blockBytes;
   }
   /// Puts the copies of what the host needs of \p logits in the stream; \p draws: of tokens, too.
   Status copyResults(cuda::CUdeviceptr logits, int64_t rows, bool draws);
@@ -98,7 +105,7 @@ private:
   ModelShape shape_;
   StepDims largest_;
   int64_t blockTokens_ = 0;
-  uint64_t blockBytes_ = 0;
+  std::vector<cuda::StepUpload::Pool> pools_; ///< one, or one a group
   bool useGraphs_ = true, blocking_ = false;
   Status failure_; ///< a device that failed once answers nothing else
   uint64_t graphSteps_ = 0, steps_ = 0;

@@ -189,14 +189,22 @@ Status Program::prepareCommands(const Device &device, const StepDims &largest) {
 }
 
 void Program::setMemory(const WeightMemory &weights, CUdeviceptr arena, CUdeviceptr scratch,
-                        CUdeviceptr step) {
+                        std::vector<CUdeviceptr> steps, const KvGroups &groups) {
   const fbs::Plan &head = plan_->head();
   arena_ = arena;
-  step_ = step;
+  steps_ = std::move(steps);
   moving_.clear();
   for (uint32_t i = 0; i < commands_.size(); ++i) {
     Command &c = commands_[i];
     c.bindings.scratch = reinterpret_cast<void *>(scratch);
+    // A layer lies elsewhere in its group's blocks than in those of all layers, for which the plan
+    // names its place.
+    if (steps_.size() > 1 &&
+        KvGroups::hasPrefix(head.kernels()->Get(c.command->kernel())->kind()->string_view())) {
+      KvGroups::Place place = groups.place(c.command->scalars()->Get(0));
+      c.bindings.scalars[0] = place.prefix;
+      c.pool = place.group;
+    }
     for (uint32_t b = 0; b < c.command->bindings()->size(); ++b) {
       const fbs::Binding &binding = *c.command->bindings()->Get(b);
       switch (binding.kind()) {
@@ -217,9 +225,10 @@ void Program::setMemory(const WeightMemory &weights, CUdeviceptr arena, CUdevice
   bound_ = {-1, -1, -1, -1};
 }
 
-Status Program::setCache(const Driver &driver, const KvMemory &memory) {
+Status Program::setCache(const Driver &driver, std::span<const KvMemory> pools) {
   for (Command &c : commands_) {
     const fbs::Kernel &kernel = *plan_->head().kernels()->Get(c.command->kernel());
+    const KvMemory &memory = pools[c.pool];
     if (memory.blocks == 0 || !takesKvMaps(kernel, architecture_))
       continue;
     LLMRT_ASSIGN_OR_RETURN(c.maps, encodeKvMaps(driver, kernel, c.bindings.scalars[0], memory));
@@ -245,12 +254,12 @@ void Program::bind(const StepDims &dims) {
 }
 
 Status Program::launchOne(const Driver &driver, CUstream stream, const Launch &launch,
-                          const LaunchShape &shape, LlmrtCudaBindings &bindings, LlmrtKvMaps *maps,
-                          bool blocking, std::string_view command) {
+                          const LaunchShape &shape, CUdeviceptr step, LlmrtCudaBindings &bindings,
+                          LlmrtKvMaps *maps, bool blocking, std::string_view command) {
   Grid g = gridOf(*launch.how, shape);
   if (g.x == 0 || g.y == 0 || g.z == 0)
     return Status::ok();
-  void *parameters[] = {&step_, &bindings, maps}; // a kernel takes as many as it has parameters
+  void *parameters[] = {&step, &bindings, maps}; // a kernel takes as many as it has parameters
   CUresult r = driver.LaunchKernel(launch.function, unsigned(g.x), unsigned(g.y), unsigned(g.z),
                                    launch.how->block(), 1, 1, launch.how->shared_bytes(), stream,
                                    parameters, nullptr);
@@ -271,8 +280,8 @@ Status Program::launchSampling(const Driver &driver, CUstream stream, const Laun
                                bool blocking) {
   samplingBindings_.pointers[0] = reinterpret_cast<void *>(logits_);
   for (const Launch &launch : sampling_)
-    LLMRT_RETURN_IF_ERROR(
-        launchOne(driver, stream, launch, shape, samplingBindings_, nullptr, blocking, "sampling"));
+    LLMRT_RETURN_IF_ERROR(launchOne(driver, stream, launch, shape, steps_[0], samplingBindings_,
+                                    nullptr, blocking, "sampling"));
   return Status::ok();
 }
 
@@ -294,8 +303,8 @@ Status Program::launch(const Driver &driver, CUstream stream, const LaunchShape 
       if (!launch)
         return unsupported(plan_->name() + ": command '" + c.command->name()->str() +
                            "' has no kernel for " + std::to_string(rows) + " rows");
-      LLMRT_RETURN_IF_ERROR(launchOne(driver, stream, *launch, shape, c.bindings, &c.maps, blocking,
-                                      c.command->name()->string_view()));
+      LLMRT_RETURN_IF_ERROR(launchOne(driver, stream, *launch, shape, steps_[c.pool], c.bindings,
+                                      &c.maps, blocking, c.command->name()->string_view()));
     }
   }
   return Status::ok();

@@ -8,9 +8,11 @@
 #include "runtime/device/cuda/KvMaps.h"
 #include "runtime/device/cuda/WeightUpload.h"
 #include "runtime/plan/ArenaLayout.h"
+#include "runtime/plan/KvGroups.h"
 #include "runtime/plan/Plan.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace llmrt::cuda {
@@ -36,12 +38,13 @@ public:
   /// Bytes of the arena (slots, then outputs) and of the workspace for the largest step.
   uint64_t arenaBytes() const { return arenaBytes_; }
   uint64_t scratchBytes() const { return scratchBytes_; }
-  /// The memory that commands work on; it outlives the program.
+  /// The memory that commands work on; it outlives the program. \p steps has an address for each
+  /// KV pool: one for all layers, or one for each of \p groups.
   void setMemory(const WeightMemory &weights, CUdeviceptr arena, CUdeviceptr scratch,
-                 CUdeviceptr step);
+                 std::vector<CUdeviceptr> steps, const KvGroups &groups);
 
-  /// The cache that attention works on, after setMemory(); it outlives the program.
-  Status setCache(const Driver &driver, const KvMemory &memory);
+  /// The cache that attention works on, pool by pool, after setMemory(); it outlives the program.
+  Status setCache(const Driver &driver, std::span<const KvMemory> pools);
 
   /// Puts all commands in \p stream. With \p blocking each is waited for, and a failure names its
   /// command and kernel.
@@ -73,7 +76,8 @@ private:
     bool perRow; ///< M is R
     const fbs::Command *command;
     LlmrtCudaBindings bindings;
-    LlmrtKvMaps maps; ///< zeros where takesKvMaps() is false
+    LlmrtKvMaps maps;  ///< zeros where takesKvMaps() is false
+    uint32_t pool = 0; ///< whose step it is given
   };
   /// A binding whose address follows from the step's sizes.
   struct Moving {
@@ -87,8 +91,8 @@ private:
                                    const LaunchShape &most);
   Status prepareSampling(const Device &device, const LaunchShape &most);
   Status launchOne(const Driver &driver, CUstream stream, const Launch &launch,
-                   const LaunchShape &shape, LlmrtCudaBindings &bindings, LlmrtKvMaps *maps,
-                   bool blocking, std::string_view command);
+                   const LaunchShape &shape, CUdeviceptr step, LlmrtCudaBindings &bindings,
+                   LlmrtKvMaps *maps, bool blocking, std::string_view command);
   Status prepareCommands(const Device &device, const StepDims &largest);
   void bind(const StepDims &dims);
 
@@ -104,7 +108,8 @@ private:
   ArenaLayout layout_;
   uint64_t arenaBytes_ = 0, scratchBytes_ = 0;
   int64_t contextSplit_ = 0; ///< 0: no kernel splits the context
-  CUdeviceptr arena_ = 0, step_ = 0, logits_ = 0;
+  CUdeviceptr arena_ = 0, logits_ = 0;
+  std::vector<CUdeviceptr> steps_; ///< of each KV pool
   StepDims bound_{-1, -1, -1, -1};
 };
 

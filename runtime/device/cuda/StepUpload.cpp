@@ -16,16 +16,18 @@ size_t aligned(size_t bytes) {
 } // namespace
 
 Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, int64_t maxBlocks,
-                                      bool draws) {
-  size_t bytes = aligned(sizeof(LlmrtCudaStep));
+                                      size_t pools, bool draws) {
+  size_t bytes = pools * structBytes;
   auto add = [&](int64_t count, size_t size) { bytes += aligned(size_t(count) * size); };
   add(d.T, 4); // tokens
   add(d.T, 4); // positions
   add(d.S + 1, 4);
   add(d.S, 4);
-  add(d.S * maxBlocks, 4);
+  for (size_t pool = 0; pool < pools; ++pool) {
+    add(d.S * maxBlocks, 4);
+    add(d.T, 8); // slots
+  }
   add(d.T, 4); // long contexts
-  add(d.T, 8); // slots
   add(d.R, 4);
   for (int i = 0; i < 3; ++i) // tiles
     add(d.Q, 4);
@@ -41,9 +43,9 @@ Result<StepUpload> StepUpload::create(const Driver &driver, const StepDims &d, i
 }
 
 Status StepUpload::enqueue(const Driver &driver, CUstream stream, const LlmrtStep &step,
-                           CUdeviceptr kv, int64_t blockTokens, int64_t blockBytes,
-                           const RowDraws *draws) {
-  size_t used = aligned(sizeof(LlmrtCudaStep));
+                           std::span<const KvTable> narrower, std::span<const Pool> pools,
+                           int64_t blockTokens, const RowDraws *draws) {
+  size_t used = pools.size() * structBytes;
   bool fits = true;
   /// Room for \p count values here, and where they will be on the device.
   auto place = [&]<typename T>(T *&here, int64_t count) -> const T * {
@@ -69,18 +71,13 @@ Status StepUpload::enqueue(const Driver &driver, CUstream stream, const LlmrtSte
   s.positions = put(step.positions, step.T);
   s.queryStart = put(step.queryStart, step.S + 1);
   s.contextLen = put(step.contextLen, step.S);
-  s.blockTable = put(step.blockTable, step.S * step.maxBlocks);
   s.maxBlocks = step.maxBlocks;
-  static_assert(sizeof(long long) == sizeof(int64_t));
-  s.slots = reinterpret_cast<const long long *>(put(step.slots, step.T));
   s.logitRows = put(step.logitRows, step.R);
   s.tileSeq = put(step.tileSeq, step.Q);
   s.tileStart = put(step.tileStart, step.Q);
   s.tileCount = put(step.tileCount, step.Q);
   s.longContext = put(step.longContext, step.T);
-  s.kv = reinterpret_cast<unsigned char *>(kv);
   s.blockTokens = blockTokens;
-  s.blockBytes = blockBytes;
   if (draws) {
     LlmrtCudaRowSampling *rows;
     LlmrtCudaLogitChange *changes;
@@ -93,9 +90,17 @@ Status StepUpload::enqueue(const Driver &driver, CUstream stream, const LlmrtSte
     s.sampledVocabulary = draws->vocabulary();
     s.massUnit = draws->massUnit();
   }
+  static_assert(sizeof(long long) == sizeof(int64_t));
+  for (size_t i = 0; i < pools.size(); ++i) {
+    KvTable table = i == 0 ? KvTable{step.blockTable, step.slots} : narrower[i - 1];
+    s.blockTable = put(table.blockTable, step.S * step.maxBlocks);
+    s.slots = reinterpret_cast<const long long *>(put(table.slots, step.T));
+    s.kv = reinterpret_cast<unsigned char *>(pools[i].kv);
+    s.blockBytes = static_cast<long long>(pools[i].blockBytes);
+    std::memcpy(host_.data() + i * structBytes, &s, sizeof s);
+  }
   if (!fits)
     return internalError("a step larger than the executor was made for");
-  std::memcpy(host_.data(), &s, sizeof s);
   return driver.check(driver.MemcpyHtoDAsync(device_.address(), host_.data(), used, stream),
                       "copying the step to the device");
 }

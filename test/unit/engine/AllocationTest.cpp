@@ -35,7 +35,7 @@ public:
   }
   const ModelShape &shape() const override { return shape_; }
   Status createKvPool(int64_t, int64_t) override { return Status::ok(); }
-  void clearKvBlock(int32_t) override {}
+  void clearKvBlock(int32_t, uint32_t) override {}
   Status execute(LlmrtStep &) override { return Status::ok(); }
   const float *logits() const override { return logits_.data(); }
 

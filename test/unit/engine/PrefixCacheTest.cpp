@@ -108,6 +108,77 @@ TEST(PrefixCache, EqualBlocksBecomeOne) {
   EXPECT_EQ(cache.users(first), 2u);
 }
 
+TEST(WindowPool, WhatOnlyTheTreeHoldsMakesWay) {
+  WindowPool pool(2, 8, 2, 4);
+  int32_t a = pool.allocate()->block, b = pool.allocate()->block;
+  EXPECT_EQ(pool.keep(5, a), a);
+  EXPECT_EQ(pool.keep(6, b), b);
+  EXPECT_FALSE(pool.allocate()) << "sequences hold both";
+  EXPECT_EQ(pool.users(a), 1u);
+  pool.release(b);
+  pool.release(a);
+  EXPECT_EQ(pool.available(), 2);
+  std::optional<BlockPool::Allocation> reused = pool.allocate();
+  ASSERT_TRUE(reused);
+  EXPECT_EQ(reused->block, b) << "the least recently used";
+  EXPECT_TRUE(reused->used);
+  EXPECT_EQ(pool.beside(6), -1);
+  EXPECT_EQ(pool.beside(5), a);
+  pool.retain(a);
+  EXPECT_FALSE(pool.allocate());
+  pool.forget(5); // its main block left the tree
+  EXPECT_EQ(pool.beside(5), -1);
+  EXPECT_FALSE(pool.allocate()) << "a sequence still has it";
+  pool.release(a);
+  EXPECT_EQ(pool.allocate()->block, a);
+}
+
+TEST(WindowPool, EqualBlocksBecomeOne) {
+  WindowPool pool(3, 8, 2, 4);
+  int32_t first = pool.allocate()->block, second = pool.allocate()->block;
+  EXPECT_EQ(pool.keep(5, first), first);
+  EXPECT_EQ(pool.keep(5, second), first);
+  EXPECT_EQ(pool.keep(5, first), first) << "it is kept once";
+  EXPECT_EQ(pool.users(first), 2u);
+  EXPECT_EQ(pool.available(), 2) << "the second one is free again";
+}
+
+TEST(WindowPool, TheTokenAtAPositionSeesItsWindow) {
+  WindowPool pool(3, 8, 16, 40);
+  EXPECT_EQ(pool.firstNeeded(0), 0);
+  EXPECT_EQ(pool.firstNeeded(54), 0); // it sees 15 to 54
+  EXPECT_EQ(pool.firstNeeded(55), 1); // 16 to 55
+  EXPECT_EQ(WindowPool(3, 8, 16, 1).firstNeeded(32), 2) << "itself alone";
+}
+
+TEST(PrefixCache, AChainIsFoundAsFarAsItsWindowsAre) {
+  PrefixCache cache(8, 2, true, {WindowPool(8, 8, 2, 3)});
+  Tokens text = {1, 2, 3, 4, 5, 6};
+  PrefixCache::Serial node = cache.root("");
+  for (size_t i = 0; i < 3; ++i) {
+    int32_t block = cache.allocate()->block, beside = cache.windows()[0].allocate()->block;
+    node = cache.add(node, std::span(text).subspan(2 * i, 2), block).node;
+    if (i != 1) // that one was given back before it was kept
+      (void)cache.windows()[0].keep(block, beside);
+    cache.windows()[0].release(beside);
+    cache.release(block);
+  }
+  // A token after 2 sees block 0, one after 4 block 1, which is gone, one after 6 block 2 alone.
+  EXPECT_EQ(cache.find(cache.root(""), {text.data(), 2}).blocks, 1);
+  EXPECT_EQ(cache.find(cache.root(""), {text.data(), 4}).blocks, 1);
+  EXPECT_EQ(cache.find(cache.root(""), text).blocks, 3);
+  EXPECT_EQ(cache.find(cache.root(""), text).unused, 3);
+  std::vector<int32_t> blocks;
+  WindowBlocks window;
+  EXPECT_EQ(cache.take(cache.root(""), text, blocks, {&window, 1}), node);
+  EXPECT_EQ(blocks.size(), 3u);
+  EXPECT_EQ(window.firstBlock, 2);
+  EXPECT_EQ(window.blocks[0], WindowBlocks::slidOut);
+  EXPECT_EQ(window.blocks[1], WindowBlocks::slidOut);
+  EXPECT_EQ(window.blocks[2], cache.windows()[0].beside(blocks[2]));
+  EXPECT_EQ(cache.windows()[0].users(window.blocks[2]), 1u);
+}
+
 TEST(PrefixCache, WithoutCachingNothingIsKept) {
   PrefixCache cache(2, 2, false);
   EXPECT_EQ(cache.root("x"), 0u);

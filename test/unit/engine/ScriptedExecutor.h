@@ -2,7 +2,8 @@
 //
 // Keeps token ids where a model keeps keys and values, in paged blocks, and reads a sequence's
 // whole context back through the block table for every row of logits: a wrong slot, position,
-// block or length gives other logits. The likeliest token is script(context), with logit 10.
+// block or length gives other logits. The likeliest token is script(context), with logit 10. With a
+// pool for each group of layers, every group must show the same tokens as far as it sees.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMRT_TEST_UNIT_ENGINE_SCRIPTEDEXECUTOR_H
@@ -30,36 +31,41 @@ public:
   const ModelShape &shape() const override { return shape_; }
 
   Status createKvPool(int64_t blocks, int64_t blockTokens) override {
+    return createKvPools({&blocks, 1}, blockTokens);
+  }
+  Status createKvPools(std::span<const int64_t> blocks, int64_t blockTokens) override {
     blockTokens_ = blockTokens;
-    kv_.assign(static_cast<size_t>(blocks * blockTokens), 0);
+    for (int64_t count : blocks)
+      kv_.emplace_back(static_cast<size_t>(count * blockTokens), 0);
     return Status::ok();
   }
-  void clearKvBlock(int32_t block) override {
+  void clearKvBlock(int32_t block, uint32_t group) override {
     ++cleared;
-    for (int64_t i = 0; i < blockTokens_; ++i)
-      kv_[static_cast<size_t>(block * blockTokens_ + i)] = 0;
+    std::fill_n(cells(block, group), blockTokens_, 0);
   }
 
-  Status copyKvBlock(int32_t from, int32_t to) override {
+  Status copyKvBlock(int32_t from, int32_t to, uint32_t group) override {
     ++copied;
-    std::copy_n(cells(from), blockTokens_, cells(to));
+    std::copy_n(cells(from, group), blockTokens_, cells(to, group));
     return Status::ok();
   }
-  uint64_t kvBlockBytes() const override {
+  uint64_t kvBlockBytes(uint32_t) const override {
     return static_cast<uint64_t>(blockTokens_) * sizeof(int32_t);
   }
-  Status saveKvBlock(int32_t block, uint8_t *host) override {
+  Status saveKvBlock(int32_t block, uint8_t *host, uint32_t group) override {
     ++saved;
-    std::memcpy(host, cells(block), kvBlockBytes());
+    std::memcpy(host, cells(block, group), kvBlockBytes(group));
     return Status::ok();
   }
-  Status loadKvBlock(int32_t block, const uint8_t *host) override {
+  Status loadKvBlock(int32_t block, const uint8_t *host, uint32_t group) override {
     ++loaded;
-    std::memcpy(cells(block), host, kvBlockBytes());
+    std::memcpy(cells(block, group), host, kvBlockBytes(group));
     return Status::ok();
   }
 
-  Status execute(LlmrtStep &step) override {
+  Status execute(LlmrtStep &step) override { return executeGroups(step, {}); }
+  Status executeGroups(LlmrtStep &step, std::span<const KvTable> narrower) override {
+    EXPECT_EQ(narrower.size() + 1, kv_.size());
     ++steps;
     tokensOfSteps.push_back(step.T);
     if (steps == failAt)
@@ -69,12 +75,13 @@ public:
       EXPECT_GE(step.tokens[t], 0);
       EXPECT_LT(step.tokens[t], shape_.vocabulary);
       // 0 is "nothing here"
-      kv_.at(static_cast<size_t>(step.slots[t])) =
-          step.tokens[t] + 1 + (step.longContext[t] ? longContext : 0);
+      for (size_t group = 0; group < kv_.size(); ++group)
+        kv_[group].at(static_cast<size_t>((group ? narrower[group - 1].slots : step.slots)[t])) =
+            step.tokens[t] + 1 + (step.longContext[t] ? longContext : 0);
     }
     logits_.assign(static_cast<size_t>(step.R * shape_.vocabulary), -5.0f);
     for (int64_t r = 0; r < step.R; ++r)
-      fillRow(step, r);
+      fillRow(step, r, narrower);
     return Status::ok();
   }
   const float *logits() const override { return logits_.data(); }
@@ -85,7 +92,9 @@ public:
   std::function<void(const std::vector<int32_t> &context, float *row)> adjust;
 
 private:
-  int32_t *cells(int32_t block) { return &kv_.at(static_cast<size_t>(block * blockTokens_)); }
+  int32_t *cells(int32_t block, uint32_t group) {
+    return &kv_.at(group).at(static_cast<size_t>(block * blockTokens_));
+  }
   void checkShape(const LlmrtStep &step) {
     EXPECT_LE(step.T, shape_.maxTokens);
     EXPECT_LE(step.S, shape_.maxSequences);
@@ -106,17 +115,27 @@ private:
     EXPECT_EQ(next, step.T);
   }
 
-  void fillRow(const LlmrtStep &step, int64_t r) {
+  int32_t cell(const LlmrtStep &step, const int32_t *table, size_t group, int64_t s, int64_t p) {
+    int64_t block = table[s * step.maxBlocks + p / blockTokens_];
+    return kv_[group].at(static_cast<size_t>(block * blockTokens_ + p % blockTokens_));
+  }
+  static int64_t firstSeen(int64_t position, int64_t window) {
+    return window > 0 ? std::max<int64_t>(0, position - window + 1) : 0;
+  }
+
+  void fillRow(const LlmrtStep &step, int64_t r, std::span<const KvTable> narrower) {
     int64_t t = step.logitRows[r], s = 0;
     while (step.queryStart[s + 1] <= t)
       ++s;
     int64_t position = step.positions[t];
     EXPECT_EQ(position, step.contextLen[s] - (step.queryStart[s + 1] - t));
     std::vector<int32_t> context;
-    int64_t first = shape_.window > 0 ? std::max<int64_t>(0, position - shape_.window + 1) : 0;
-    for (int64_t p = first; p <= position; ++p) {
-      int64_t block = step.blockTable[s * step.maxBlocks + p / blockTokens_];
-      const int32_t cell = kv_.at(static_cast<size_t>(block * blockTokens_ + p % blockTokens_));
+    for (int64_t p = firstSeen(position, shape_.window); p <= position; ++p) {
+      const int32_t cell = this->cell(step, step.blockTable, 0, s, p);
+      for (size_t group = 1; group < kv_.size(); ++group)
+        if (p >= firstSeen(position, shape_.kvGroups[group].window))
+          EXPECT_EQ(this->cell(step, narrower[group - 1].blockTable, group, s, p), cell)
+              << "group " << group << ", position " << p << " of " << position;
       // All keys are of one kind, that of the length for which this row is the newest token.
       EXPECT_EQ(cell >= longContext, position + 1 > shape_.shortContext);
       context.push_back(cell % longContext - 1);
@@ -131,7 +150,7 @@ private:
   ModelShape shape_;
   Script script_;
   int64_t blockTokens_ = 0;
-  std::vector<int32_t> kv_;
+  std::vector<std::vector<int32_t>> kv_; ///< of each group
   std::vector<float> logits_;
 };
 

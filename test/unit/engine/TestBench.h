@@ -2,6 +2,7 @@
 #ifndef LLMRT_TEST_UNIT_ENGINE_TESTBENCH_H
 #define LLMRT_TEST_UNIT_ENGINE_TESTBENCH_H
 
+#include "runtime/engine/CpuEngine.h"
 #include "runtime/engine/Engine.h"
 
 #include "test/unit/engine/ScriptedExecutor.h"
@@ -25,6 +26,8 @@ inline ModelShape shapeOf(int64_t context = 4096, int64_t shortContext = INT64_M
 
 struct BenchOptions {
   int64_t context = 4096, shortContext = INT64_MAX;
+  /// Layers that see all tokens, and layers that see these many, with pools of their own.
+  std::vector<int64_t> windows = {};
   EngineLimits limits{.maxBatchedTokens = 64,
                       .maxSequences = 8,
                       .blockTokens = 16,
@@ -38,10 +41,17 @@ struct BenchOptions {
 
 struct TestBench {
   explicit TestBench(const BenchOptions &setup = {}, std::unique_ptr<Drafter> drafter = nullptr) {
-    auto owned = std::make_unique<ScriptedExecutor>(shapeOf(setup.context, setup.shortContext),
-                                                    setup.script);
+    ModelShape shape = shapeOf(setup.context, setup.shortContext);
+    EngineLimits limits = setup.limits;
+    if (!setup.windows.empty()) {
+      shape.kvGroups = {{0, 4}};
+      for (int64_t window : setup.windows)
+        shape.kvGroups.push_back({window, 4});
+      limits.windowBlocks = windowBlocks(shape, limits, limits.kvBlocks);
+    }
+    auto owned = std::make_unique<ScriptedExecutor>(shape, setup.script);
     executor = owned.get();
-    engine = std::move(*Engine::create(std::move(owned), setup.limits, std::move(drafter)));
+    engine = std::move(*Engine::create(std::move(owned), limits, std::move(drafter)));
   }
   Result<RequestId> add(std::vector<int32_t> prompt, int64_t n, RecordingListener &listener,
                         std::function<void(RequestOptions &)> more = {}) {

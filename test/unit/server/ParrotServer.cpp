@@ -25,8 +25,10 @@ public:
   Status createKvPool(int64_t blocks, int64_t blockTokens) override {
     return inner_->createKvPool(blocks, blockTokens);
   }
-  void clearKvBlock(int32_t block) override { inner_->clearKvBlock(block); }
-  Status copyKvBlock(int32_t from, int32_t to) override { return inner_->copyKvBlock(from, to); }
+  void clearKvBlock(int32_t block, uint32_t group) override { inner_->clearKvBlock(block, group); }
+  Status copyKvBlock(int32_t from, int32_t to, uint32_t group) override {
+    return inner_->copyKvBlock(from, to, group);
+  }
   Status execute(LlmrtStep &step) override {
     if (++steps_ == hangAt_)
       std::this_thread::sleep_for(std::chrono::hours(1));
