@@ -23,7 +23,7 @@ KERNELS = HERE.parents[1] / "codegen/cuda/kernels"
 
 # Which cases run the text of a header.
 CASES = {
-    "activations.cuh": "*Gemm.*", "attention.cuh": "*Attention.*", "attention_sm90.cuh": "*Attention.*/hopper*", "attention_splits.cuh": "*Attention.*",
+    "activations.cuh": "*Gemm.*", "attention.cuh": "*Attention.*", "attention_sm90.cuh": "*Attention.*/hopper*:HopperAttention.*", "attention_splits.cuh": "*Attention.*",
     "attention_block.cuh": "*Attention.*", "elementwise.cuh": "Elementwise.*",
     "embed.cuh": "Embed.*", "gemm.cuh": "*Gemm.*", "gemm_tiled.cuh": "*Gemm.*", "moe.cuh": "Route.*:*Experts.*:Combine.*", "norm.cuh": "Norm.*:Quantize.*",
     "rope.cuh": "Rope.*:*RopeAppend.*:LatentAppend.*", "sampling.cuh": "*Sampling*", "softmax.cuh": "*Attention.*", "weights.cuh": "*Gemm.*",

@@ -19,7 +19,7 @@ const AttentionCase cases[] = {
     {"d8_values136_group17_f16", 17, 1, 8, 136, 1, 21},
     {"d5_values3_f32", 2, 1, 5, 3, 0},
     {"latent_d40_values24_bf16", 5, 1, 40, 24, 2, 0, 0, false, false, false, true},
-    {"hopper_d64_f16_window", 9, 3, 64, 64, 1, 37, 0, false, false, false, false, true},
+    {"hopper_d64_f16_window", 24, 2, 64, 64, 1, 37, 0, false, false, false, false, true},
     {"hopper_d128_bf16_cap", 8, 1, 128, 128, 2, 0, 5.0, false, false, false, false, true},
     {"hopper_d128_f16", 8, 2, 128, 128, 1, 0, 0, false, false, true, false, true},
     {"hopper_d64_bf16_alibi_sinks", 4, 2, 64, 64, 2, 0, 0, true, true, true, false, true},
@@ -140,8 +140,8 @@ TEST_P(Attention, FullyMaskedRowsGiveZeros) {
 /// itself, as if it were the only one.
 TEST_P(Attention, ATokenOfATreeSeesItsAncestors) {
   const AttentionCase &c = GetParam();
-  // One sequence as each branch would have it; the second differs in its last token. The tree begins
-  // in one block of the cache and ends in the next.
+  // One sequence as each branch would have it; the second differs in its last token. The tree
+  // begins in one block of the cache and ends in the next.
   Sequences s(c, {273, 273});
   s.branch(1, 0, 272);
   const Outputs want[2] = {attend(s, {{0, 271, 272}, {0, 272, 273}}, 16),
@@ -152,6 +152,16 @@ TEST_P(Attention, ATokenOfATreeSeesItsAncestors) {
   EXPECT_EQ(got.at({0, 271}), want[0].at({0, 271}));
   EXPECT_EQ(got.at({0, 272}), want[0].at({0, 272}));
   EXPECT_EQ(got.at({1, 272}), want[1].at({1, 272}));
+}
+
+/// More tiles of keys than the ring has stages, twice: what is free again is told of each time.
+TEST(HopperAttention, GoesAroundTheRingOfStages) {
+  const AttentionCase c = {"hopper_ring", 4,     1,     128,   128, 1, 0, 0,
+                           false,         false, false, false, true};
+  const Sequences s(c, {650});
+  const Outputs out = attend(s, {{0, 645, 650}}, 64);
+  if (!HasFatalFailure())
+    expectReference(s, out);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(chosenCases(cases)), nameOfCase);
