@@ -1,5 +1,6 @@
 // Draws on the device against decode/Sampler: the same tokens, whatever is asked for, in three
 // orders of threads, for vocabularies that are no multiple of anything.
+#include "runtime/decode/Noise.h"
 #include "runtime/decode/Sampler.h"
 #include "runtime/device/cuda/RowSampling.h"
 #include "runtime/engine/DrawOnDevice.h"
@@ -128,7 +129,7 @@ std::vector<Row> rowsOf(std::mt19937 &rng, int64_t columns, int count, int first
                                          params(1.3f, 40),
                                          params(1, 0, 0.9f),
                                          params(0.8f, 20, 0.8f, 0.02f),
-                                         params(2, 3),
+                                         params(100, 90),
                                          params(1, 0, 0.3f),
                                          params(1, 0, 0.9999f),
                                          params(0.01f),
@@ -146,16 +147,54 @@ std::vector<Row> rowsOf(std::mt19937 &rng, int64_t columns, int count, int first
     const float widths[] = {4, 0.01f, 12, 80, 3};
     row.logits = spread(rng, columns, widths[i % 5], i % 3 == 1);
     row.onDevice = i % 11 != 5;
-    if (i % 4 == 1)
+    if (i % 2 == 1)
       for (int j = 0; j < 5; ++j)
         row.params.logitBias.push_back({int32_t(int64_t(i + j * 13) % columns), float(j * 2 - 3)});
-    if (i % 4 >= 2)
-      row.bans = {int32_t(i % columns), int32_t(columns - 1), int32_t(i % columns)};
-    if (row.params.logitBias.size() > size_t(columns))
-      row.params.logitBias.clear();
+    if (i % 4 >= 2) { // one of them biased, where there are biases
+      const int32_t biased = int32_t((i + 39) % columns);
+      row.bans = {biased, int32_t(columns - 1), biased};
+    }
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+TEST(Sampling, ExpLogAndNoiseHaveTheHostsBits) {
+  CudaUnit unit;
+  unit.family = "bits";
+  unit.text = R"(#include "sampling.cuh"
+extern "C" __global__ void __launch_bounds__(32, 1)
+    bits(const LlmrtCudaStep *step, LlmrtCudaBindings b) {
+  for (int i = threadIdx.x; i < step->T; i += 32) {
+    const float x = binding<const float>(b, 0)[i];
+    binding<float>(b, 1)[i] = fixedExp(x);
+    binding<double>(b, 2)[i] = fixedLog(1e-3 - static_cast<double>(x));
+    binding<u64>(b, 3)[i] = noiseBits(binding<const u64>(b, 4)[0], i);
+  }
+}
+)";
+  unit.entries.emplace_back();
+  unit.entries.back().name = "bits";
+  unit.entries.back().block = 32;
+  EmulatedKernels kernels(unit);
+  std::vector<float> x;
+  for (int i = 0; i < 4000; ++i)
+    x.push_back(i < 2000 ? float(i) * -0.05f : float(i) * -1e-3f);
+  const llmrt::PositionNoise noise(5, 1, 17);
+  const DeviceArray xs(x), key(std::vector<uint64_t>{noise.key()}), none(0);
+  DeviceArray exps(x.size() * 4), logs(x.size() * 8), bits(x.size() * 8);
+  LlmrtCudaStep step{};
+  step.T = int64_t(x.size());
+  kernels.launchEntry(kernels.entries()[0], step, {}, pointers({&xs, &exps, &logs, &bits, &key}),
+                      none);
+  const std::vector<float> gotExps = exps.read<float>();
+  const std::vector<double> gotLogs = logs.read<double>();
+  const std::vector<uint64_t> gotBits = bits.read<uint64_t>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(gotExps[i], llmrt::fixedExpf(x[i])) << x[i];
+    ASSERT_EQ(gotLogs[i], llmrt::fixedLog(1e-3 - double(x[i]))) << x[i];
+    ASSERT_EQ(gotBits[i], noise.bits(uint32_t(i)));
+  }
 }
 
 class SamplingVocabulary : public testing::TestWithParam<int64_t> {};
