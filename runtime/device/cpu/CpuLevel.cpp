@@ -44,17 +44,13 @@ uint64_t readXcr0() {
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (uint64_t(high) << 32) | low;
 }
-#endif
 
 /// Linux enables tile registers for processes that ask (Documentation/arch/x86/xstate.rst).
 bool allowTiles() {
-#if defined(__x86_64__)
   constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XTILEDATA
   return ::syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
-#else
-  return false;
-#endif
 }
+#endif
 
 constexpr uint32_t bit(int n) { return uint32_t(1) << n; }
 
@@ -123,11 +119,11 @@ CpuLevel levelOf(const ArmHwcaps &bits) {
 
 CpuLevel machineCpuLevel() {
   static const CpuLevel level = [] {
-#if defined(__aarch64__)
-    return levelOf(readHwcaps());
-#else
+#if defined(__x86_64__)
     CpuLevel all = levelOf(readCpuid());
     return all == CpuLevel::X86V4Amx && !allowTiles() ? CpuLevel::X86V4 : all;
+#else
+    return levelOf(readHwcaps());
 #endif
   }();
   return level;

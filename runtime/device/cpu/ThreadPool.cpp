@@ -149,12 +149,19 @@ void ThreadPool::work(uint64_t region, unsigned thread) {
     if (!word_.compare_exchange_weak(word, word + uint64_t(share), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
       continue;
-    task_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), phase, next,
-                                          next + share, thread);
+    const Task task = task_.load(std::memory_order_relaxed);
+    void *const context = context_.load(std::memory_order_relaxed);
+    task(context, phase, next, next + share, thread);
     if (done_.fetch_add(share, std::memory_order_acq_rel) + share == total) {
       // Nobody else touches done_ until the next phase is published.
       done_.store(0, std::memory_order_relaxed);
-      publish(makeWord(region, firstBusy(phase + 1), 0));
+      // A phase of one task (of a step of one token every second one) goes on here: to hand it out
+      // would cost more than most of them do.
+      uint32_t following = firstBusy(phase + 1);
+      for (; following != regionOver && counts_[following].load(std::memory_order_relaxed) == 1;
+           following = firstBusy(following + 1))
+        task(context, following, 0, 1, thread);
+      publish(makeWord(region, following, 0));
     }
     word = word_.load(std::memory_order_acquire);
   }
