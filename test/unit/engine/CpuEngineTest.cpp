@@ -53,10 +53,10 @@ std::vector<int32_t> generate(Engine &engine, std::vector<int32_t> prompt, int64
 }
 
 TEST(CpuEngine, CodeForLessThanTheMachineIsCounted) {
-  auto engine = engineOf(tinyPlan()); // its only code is for x86-64-v3
+  auto engine = engineOf(tinyPlan()); // its only code is for the least level
   EXPECT_EQ(engine->metrics().slowFallbacks[size_t(SlowFallback::CodeLevel)],
-            isLesserCode(CpuLevel::X86V3, machineCpuLevel()) ? 1 : 0);
-  ::setenv("LLMRT_CPU_LEVEL", "x86-64-v3", 1);
+            isLesserCode(*parseCpuLevel(test::leastLevel), machineCpuLevel()) ? 1 : 0);
+  ::setenv("LLMRT_CPU_LEVEL", test::leastLevel, 1);
   auto forced = engineOf(tinyPlan());
   ::unsetenv("LLMRT_CPU_LEVEL");
   EXPECT_EQ(forced->metrics().slowFallbacks[size_t(SlowFallback::CodeLevel)], 0);
@@ -130,9 +130,9 @@ TEST(CpuEngine, APlanForAnotherLevelIsRefused) {
 }
 
 TEST(CpuEngine, TheLevelCanBeForced) {
-  ASSERT_EQ(setenv("LLMRT_CPU_LEVEL", "x86-64-v3", 1), 0);
+  ASSERT_EQ(setenv("LLMRT_CPU_LEVEL", test::leastLevel, 1), 0);
   EXPECT_TRUE(createCpuEngine(tinyPlan(), {}));
-  ASSERT_EQ(setenv("LLMRT_CPU_LEVEL", "x86-64-v4", 1), 0);
+  ASSERT_EQ(setenv("LLMRT_CPU_LEVEL", test::betterLevel, 1), 0);
   EXPECT_FALSE(createCpuEngine(tinyPlan(), {})); // the plan has none
   ASSERT_EQ(unsetenv("LLMRT_CPU_LEVEL"), 0);
 }

@@ -13,10 +13,17 @@ namespace llmrt::test {
 
 inline constexpr int32_t tinyVocabulary = 97;
 
+/// The least level of the architecture that the tests are built for, which their code is for.
+#if defined(__aarch64__)
+inline constexpr const char *leastLevel = "aarch64-dotprod", *betterLevel = "aarch64-i8mm";
+#else
+inline constexpr const char *leastLevel = "x86-64-v3", *betterLevel = "x86-64-v4";
+#endif
+
 struct TinyPlanOptions {
   int salt = 0;                    ///< 0 or 5: which code module
   std::map<int32_t, int32_t> next; ///< token -> the token that follows it, where not the hash
-  std::string level = "x86-64-v3";
+  std::string level = leastLevel;
   bool tokenizer = false; ///< ids 0-25: a-z; the rest as tinyToken() spells them
   /// Of a plan with a tokenizer.
   std::string chatTemplate = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}"

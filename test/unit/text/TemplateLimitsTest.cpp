@@ -13,8 +13,11 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr bool sanitized =
-#if defined(__has_feature)
+/// Under a sanitizer, or built to be emulated (test/aarch64).
+constexpr bool slow =
+#if defined(LLMC_TESTS_EMULATED)
+    true;
+#elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
     true;
 #else
@@ -37,7 +40,7 @@ std::string failure(const std::string &source, const Json &context = Json::objec
   const std::clock_t start = std::clock(); // of this process: others may keep the machine busy
   std::string text = renderText(source, context);
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  EXPECT_LT(seconds, sanitized ? 20.0 : 1.0);
+  EXPECT_LT(seconds, slow ? 20.0 : 1.0);
   EXPECT_TRUE(text.starts_with("error: ")) << text.substr(0, 200);
   return text;
 }
@@ -194,7 +197,7 @@ TEST(TemplateLimits, LimitsAreNamed) {
 
 // Case C07 again: no more than 64 MiB. A process of its own has a peak of its own.
 TEST(TemplateLimits, MemoryStaysBounded) {
-  if (sanitized)
+  if (slow)
     GTEST_SKIP() << "a sanitizer multiplies memory";
   for (const char *source :
        {"{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% "
