@@ -6,7 +6,7 @@ set(uses_plan "support;device/cpu/KernelAbi.h;device/cpu/GraphAbi.h;device/cuda/
 set(uses_text "support")
 set(uses_decode "support;text/Json.h")
 set(uses_speculate "support;decode;text/Json.h")
-set(uses_cache "support")
+set(uses_cache "support;plan/KvGroups.h")
 set(uses_device "support;plan")
 set(uses_engine "support;plan;text;decode;cache;device;speculate")
 set(uses_server "support;plan;text;decode;cache;device;engine")
