@@ -85,16 +85,19 @@ private:
   Status writeAt(uint64_t offset, const void *data, uint64_t size);
   Status readAt(uint64_t offset, void *data, uint64_t size);
   static void hashPiece(Segment &segment, uint64_t offset, std::span<const uint8_t> bytes);
+  Status fillHugePages(uint64_t begin, uint64_t end);
   Status finishHash(Segment &segment);
   Status moveSegments(uint64_t by);
   Status writeHead(const flatbuffers::DetachedBuffer &bytes);
 
   std::string path_, temporary_;
   int fd_ = -1;
-  std::mutex mutex_;    ///< guards segments_, end_ and firstFailure_
+  std::mutex mutex_;    ///< guards all below
   Status firstFailure_; ///< of a write: finish() reports it if the caller went on
   std::vector<std::unique_ptr<Segment>> segments_;
-  uint64_t end_ = 0; ///< where the next segment starts, page-aligned
+  uint64_t end_ = 0;            ///< where the next segment starts, page-aligned
+  std::vector<bool> hugePages_; ///< of the file: those that a write has touched
+  std::vector<uint8_t> zeros_;  ///< one huge page
 };
 
 /// Puts the defaults that the schema's tables stand for where \p head has none, and the format that

@@ -8,6 +8,9 @@
 
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
@@ -37,6 +40,29 @@ void expectSamePlan(const std::string &path, const TestPlan &p) {
     auto bytes = (*plan)->segment(i);
     EXPECT_EQ(std::vector<uint8_t>(bytes.begin(), bytes.end()), p.segments[i].bytes) << i;
   }
+}
+
+/// Bytes of the file \p path that a mapping gets in huge pages.
+uint64_t hugePagesOf(const std::string &path) {
+  int fd = ::open(path.c_str(), O_RDONLY);
+  struct stat st;
+  if (fd < 0 || ::fstat(fd, &st) != 0)
+    return 0;
+  const auto size = static_cast<size_t>(st.st_size);
+  auto *map = static_cast<volatile uint8_t *>(::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0));
+  for (size_t at = 0; at < size; at += 4096)
+    (void)map[at];
+  std::ifstream maps("/proc/self/smaps");
+  uint64_t bytes = 0;
+  for (std::string line, file; std::getline(maps, line);) {
+    if (size_t slash = line.find('/'); line.find('-') < 20 && slash != std::string::npos)
+      file = line.substr(slash);
+    if (file == path && line.starts_with("FilePmdMapped:"))
+      bytes += std::stoull(line.substr(14)) * 1024;
+  }
+  ::munmap(const_cast<uint8_t *>(map), size);
+  ::close(fd);
+  return bytes;
 }
 
 /// Limits the size of files for the length of a test, as a full disk would. EFBIG instead of the
@@ -148,7 +174,11 @@ TEST(PlanWriter, PiecesInAnyOrderGiveTheSameBytes) {
 TEST(PlanWriter, PiecesFromManyThreads) {
   TemporaryFolder folder;
   TestPlan p = makeTestPlan();
-  p.segments[0].bytes.resize(1 << 20, 0x33);
+  const size_t size =
+      7 << 20; // huge pages that threads touch at once, and one with the next segment
+  p.segments[0].bytes.resize(size);
+  for (size_t i = 0; i < size; ++i)
+    p.segments[0].bytes[i] = static_cast<uint8_t>(i / 8192 * 37 + i);
   auto writer = PlanWriter::create(folder / "m.plan");
   ASSERT_TRUE(writer.isOk());
   ASSERT_TRUE(
@@ -156,7 +186,7 @@ TEST(PlanWriter, PiecesFromManyThreads) {
   std::vector<std::thread> threads;
   for (size_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (size_t at = t * 8192; at < 1 << 20; at += 4 * 8192)
+      for (size_t at = t * 8192; at < size; at += 4 * 8192)
         EXPECT_TRUE(
             (*writer)->write(0, at, std::span(p.segments[0].bytes).subspan(at, 8192)).isOk());
     });
@@ -167,6 +197,29 @@ TEST(PlanWriter, PiecesFromManyThreads) {
         (*writer)->addSegment(p.segments[i].kind, p.segments[i].name, p.segments[i].bytes).isOk());
   ASSERT_TRUE((*writer)->finish(p.head).isOk());
   expectSamePlan(folder / "m.plan", p);
+}
+
+TEST(PlanWriter, APlanIsMappedInHugePagesWhereAFileCanBe) {
+  TemporaryFolder folder;
+  TestPlan p = makeTestPlan();
+  const size_t size = 16 << 20, piece = 100000;
+  p.segments[0].bytes.resize(size, 0x33);
+  std::ofstream(folder / "one-write", std::ios::binary)
+      .write(reinterpret_cast<const char *>(p.segments[0].bytes.data()), size);
+  if (hugePagesOf(folder / "one-write") != size)
+    GTEST_SKIP() << "this file system or kernel has no huge pages in its cache";
+  auto writer = PlanWriter::create(folder / "m.plan");
+  ASSERT_TRUE(writer.isOk());
+  ASSERT_TRUE((*writer)->addSegment(p.segments[0].kind, "weights", size).isOk());
+  for (size_t at = 0; at < size; at += piece) {
+    auto bytes = std::span(p.segments[0].bytes).subspan(at, std::min(piece, size - at));
+    ASSERT_TRUE((*writer)->write(0, at, bytes).isOk());
+  }
+  for (size_t i : {1, 2})
+    ASSERT_TRUE(
+        (*writer)->addSegment(p.segments[i].kind, p.segments[i].name, p.segments[i].bytes).isOk());
+  ASSERT_TRUE((*writer)->finish(p.head).isOk());
+  EXPECT_GE(hugePagesOf(folder / "m.plan"), size / 2);
 }
 
 TEST(PlanWriter, GapsThatAlignAreZero) {
