@@ -1,10 +1,10 @@
 #include "runtime/server/Connection.h"
 
+#include "runtime/server/RequestHead.h"
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
-#include <charconv>
-#include <random>
 
 namespace llmrt::server {
 
@@ -22,46 +22,6 @@ constexpr uint64_t freeBody = 64 << 10;
 constexpr unsigned lingerSeconds = 2;
 /// What a connection that has asked nothing yet is given when the server drains.
 constexpr unsigned firstRequestSeconds = 1;
-
-std::string newRequestId() {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  char text[32];
-  std::snprintf(text, sizeof text, "req-%016llx", static_cast<unsigned long long>(generator()));
-  return text;
-}
-
-/// What may be echoed in a header and written to a log.
-bool isHarmlessId(std::string_view id) {
-  return !id.empty() && id.size() <= 128 &&
-         std::all_of(id.begin(), id.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
-}
-
-/// "%2F" to "/"; nothing if an escape is cut or no hexadecimal number.
-std::optional<std::string> percentDecoded(std::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    unsigned byte = 0;
-    if (text.size() - i < 3)
-      return std::nullopt;
-    auto [end, error] = std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16);
-    if (error != std::errc() || end != text.data() + i + 3)
-      return std::nullopt;
-    decoded += static_cast<char>(byte);
-    i += 2;
-  }
-  return decoded;
-}
-
-bool equalsIgnoringCase(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
-           return std::tolower(static_cast<unsigned char>(x)) ==
-                  std::tolower(static_cast<unsigned char>(y));
-         });
-}
 
 } // namespace
 
@@ -239,47 +199,19 @@ bool Connection::chargeBody(uint64_t bytes) {
 void Connection::onHead() {
   const auto &head = parser_->get();
   HttpRequest &request = exchange_->mutableRequest();
-  auto text = [](boost::core::string_view view) { return std::string(view.data(), view.size()); };
-  request.method = text(head.method_string());
-  request.authorization = text(head[http::field::authorization]);
-  request.apiKey = text(head["x-api-key"]);
-  request.contentType = text(head[http::field::content_type]);
-  request.origin = origin_ = text(head[http::field::origin]);
-  request.id = text(head["x-request-id"]);
-  if (!isHarmlessId(request.id))
-    request.id = newRequestId();
+  std::optional<ApiError> refusal = readHead(head, request);
+  origin_ = request.origin;
   requestId_ = request.id;
   headOnly_ = request.method == "HEAD";
   chunked_ = head.version() >= 11;
-  std::string target = text(head.target());
-  size_t question = std::min(target.find('?'), target.size());
-  std::optional<std::string> path = percentDecoded(std::string_view(target).substr(0, question));
-  if (!path)
-    return fail(badRequest("the path of the request has a broken % escape"));
-  request.path = *path;
-  request.query = target.substr(std::min(question + 1, target.size()));
-
-  std::string encoding = text(head[http::field::content_encoding]);
-  if (!encoding.empty() && !equalsIgnoringCase(encoding, "identity"))
-    return fail({415,
-                 "Content-Encoding '" + encoding.substr(0, 40) +
-                     "' is not supported; send the body as it is",
-                 "invalid_request_error", "", "", 0});
-  std::string transfer = text(head[http::field::transfer_encoding]);
-  if (!transfer.empty() && !equalsIgnoringCase(transfer, "chunked"))
-    return fail(
-        {501, "Transfer-Encoding may only be 'chunked'", "invalid_request_error", "", "", 0});
-  if (std::optional<ApiError> refusal = host_.checkHead(request))
+  if (!refusal)
+    refusal = host_.checkHead(request);
+  if (refusal)
     return fail(*refusal);
   if (auto length = parser_->content_length(); length && !chargeBody(*length))
     return;
-  std::string expect = text(head[http::field::expect]);
-  if (equalsIgnoringCase(expect, "100-continue")) {
-    if (!parser_->is_done())
-      send("HTTP/1.1 100 Continue\r\n\r\n");
-  } else if (!expect.empty()) {
-    fail({417, "Expect may only be '100-continue'", "invalid_request_error", "", "", 0});
-  }
+  if (!head[http::field::expect].empty() && !parser_->is_done())
+    send("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
 void Connection::onRequest() {

@@ -146,6 +146,8 @@ def test_expect_continue(server):
         assert s.recv(100).startswith(b"HTTP/1.1 100 ")
         s.sendall(body)
         assert status(s.recv(65536)) == 200
+    answer = server.raw(post(BODY, extra=b"Expect: a-miracle\r\n"))
+    assert status(answer) == 417 and "100-continue" in error(answer)["message"]
 
 
 @pytest.mark.parametrize("body", [
