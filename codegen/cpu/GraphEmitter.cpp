@@ -180,11 +180,17 @@ LogicalResult GraphEmitter::emitLoop(LoopOp op) {
     auto tensor = mlir::cast<mlir::TensorType>(result.getType());
     int64_t type = graphElementType(tensor.getElementType());
     int64_t rank = tensor.hasRank() ? tensor.getRank() : 1;
+    llvm::SmallVector<int64_t> dims(static_cast<size_t>(rank), 0);
+    if (std::optional<mlir::ArrayAttr> known = op.getScanShapes(); known && i < known->size())
+      if (auto shape = mlir::dyn_cast<mlir::DenseI64ArrayAttr>((*known)[i]);
+          shape && shape.size() == rank - 1)
+        for (auto [dim, size] : llvm::zip(dims, shape.asArrayRef()))
+          dim = size > 0 && size <= INT32_MAX ? size : 0;
     values[result] = make("llmc_graph_stack", scans[i], op);
     // What no turn gave has the type and rank that are known of it.
-    b.CreateCall(helper("llmc_graph_stack_type", b.getVoidTy(), {pointer, i64, i64}),
+    b.CreateCall(helper("llmc_graph_stack_type", b.getVoidTy(), {pointer, i64, i64, pointer}),
                  {values[result], b.getInt64(static_cast<uint64_t>(type)),
-                  b.getInt64(static_cast<uint64_t>(rank))});
+                  b.getInt64(static_cast<uint64_t>(rank)), attributeArray(dims)});
     release(scans[i]);
   }
   return success();

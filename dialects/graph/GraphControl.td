@@ -42,10 +42,12 @@ def Graph_LoopOp : Graph_RegionOp<"loop", [AttrSizedOperandSegments]> {
     Runs while fewer than `trips` turns were made (any number, if it is missing) and the condition holds (true, if
     it is missing). The body takes the turn's number (i64), the condition and the carried values; it gives the next
     condition, the next carried values and one tensor for each scan. Results are the last carried values, then for
-    each scan the tensors of all turns stacked along a new first dimension.
+    each scan the tensors of all turns stacked along a new first dimension. Of no turn at all that tensor is empty, and
+    its other dimensions are those that `scan_shapes` has for it (an array each, a negative number for what is not
+    known), or 0.
   }];
   let arguments = (ins Optional<Graph_IndexTensor>:$trips, Optional<Graph_BoolTensor>:$condition,
-                       Variadic<AnyType>:$carried);
+                       Variadic<AnyType>:$carried, OptionalAttr<ArrayAttr>:$scan_shapes);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{

@@ -49,7 +49,8 @@ def Graph_SoftmaxOp : Graph_Op<"softmax", [Graph_SameElement<"x", "y">]> {
   let summary = "softmax along one axis, or its logarithm";
   let description = [{
     The meaning since opset 13. Softmax of older opsets (over all dimensions from the axis on) is written by the
-    importer as flatten, softmax, reshape.
+    importer as flatten, softmax, reshape. In f16 the exponentials and their sum are rounded, as by the operations of
+    the operator's function body. A row of nothing but -inf gives zeros, where that body has NaNs.
   }];
   let arguments = (ins Graph_FloatTensor:$x, I64Attr:$axis, UnitAttr:$log);
   let results = (outs Graph_FloatTensor:$y);

@@ -71,11 +71,11 @@ def by_group(w, bits, group, index=None):
     return codes, scales, zeros, scales.astype(np.float32)[:, index] * (codes - zeros[:, index]).astype(np.float32)
 
 
-def gptq(name, w, bits=4, version=1, order=None):
-    index = None if order is None else order.permutation(np.arange(w.shape[1]) // 32)
-    codes, scales, zeros, twin = by_group(w, bits, 32, index)
+def gptq(name, w, bits=4, version=1, order=None, group=32):
+    index = None if order is None else order.permutation(np.arange(w.shape[1]) // group)
+    codes, scales, zeros, twin = by_group(w, bits, group, index)
     stored = (zeros.T - 1) % 2**bits if version == 1 else zeros.T
-    index = np.arange(w.shape[1]) // 32 if index is None else index
+    index = np.arange(w.shape[1]) // group if index is None else index
     return {name + ".qweight": words(codes.T, bits), name + ".qzeros": words(stored.T, bits).T,
             name + ".scales": scales.T, name + ".g_idx": index.astype(np.int32)}, twin
 

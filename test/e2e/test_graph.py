@@ -141,3 +141,79 @@ def test_small_floats_reduce_along_their_axes(tmp_path, type, dtype, tolerance):
         got = np.load(tmp_path / "out" / f"{name}.npy")
         assert got.dtype == dtype and got.shape == want.shape
         assert np.abs(got - want).max() <= tolerance * max(1, np.abs(want).max()), name
+
+
+def run_plan(plan, folder, **arrays):
+    """The outputs of a plan by name."""
+    llmc("run", plan, *give(folder, **arrays), "--output-dir", folder / "out")
+    return {file.stem: np.load(file) for file in (folder / "out").glob("*.npy")}
+
+
+@pytest.mark.parametrize("type", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_two_masks_of_the_least_float(tmp_path, type):
+    """Case O08: their sum, or the cast of one, is -inf. A row of nothing else is no NaN."""
+    least = np.full((2, 3), np.finfo(np.float32).min, np.float32)
+    least[0] = 0
+    cast = lambda x, y: helper.make_node("Cast", [x], [y], to=type)
+    nodes = [cast("scores", "s"), cast("mask", "m"), helper.make_node("Add", ["s", "m"], ["once"]),
+             helper.make_node("Add", ["once", "m"], ["twice"]), helper.make_node("Softmax", ["twice"], ["p"], axis=-1),
+             helper.make_node("Cast", ["p"], ["y"], to=TensorProto.FLOAT)]
+    for name, constants, arrays in (("dynamic", [], dict(mask=least)),
+                                    ("constant", [onnx.numpy_helper.from_array(least, "mask")], {})):
+        inputs = [value("scores", [1, 1, 2, 3])] + [value("mask", [2, 3])] * (not constants)
+        plan = compile_graph(tmp_path, nodes, inputs, [value("y", [1, 1, 2, 3])], constants, name)
+        scores = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+        y = run_plan(plan, tmp_path, scores=scores[None, None], **arrays)["y"][0, 0]
+        np.testing.assert_allclose(y[0], np.exp(scores[0]) / np.exp(scores[0]).sum(), atol=4e-3)
+        assert (y[1] == 0).all(), "as attention has it"
+
+
+def counting_loop(folder, hasLimit):
+    """v = v + [1, 1] while min(v) < L, every v kept."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "one"], ["next"]), helper.make_node("ReduceMin", ["next"], ["least"], keepdims=0),
+         helper.make_node("Less", ["least", "L"], ["on"]), helper.make_node("Identity", ["next"], ["seen"])], "body",
+        [value("i", [], TensorProto.INT64), value("going", [], TensorProto.BOOL), value("v", [2])],
+        [value("on", [], TensorProto.BOOL), value("next", [2]), value("seen", [2])])
+    nodes = [helper.make_node("Loop", ["M" if hasLimit else "", "going", "zeros"], ["last", "all"], body=body)]
+    inputs = [value("M", [], TensorProto.INT64)] * hasLimit + [value("going", [], TensorProto.BOOL), value("L", [])]
+    constants = [onnx.numpy_helper.from_array(np.full(2, x, np.float32), name) for x, name in ((1, "one"), (0, "zeros"))]
+    return compile_graph(folder, nodes, inputs, [value("last", [2]), value("all", ["k", 2])], constants,
+                         "limited" if hasLimit else "endless")
+
+
+def test_loop_of_no_turn_and_of_fewer_than_its_limit(tmp_path):
+    """Case O09."""
+    plan = counting_loop(tmp_path, True)
+    for limit, going, least, turns in ((0, True, 9, 0), (5, False, 9, 0), (5, True, 3, 3), (5, True, 99, 5), (-1, True, 3, 0)):
+        out = run_plan(plan, tmp_path, M=np.array(limit), going=np.array(going), L=np.array(least, np.float32))
+        assert (out["last"] == turns).all() and out["all"].shape == (turns, 2), (limit, going, least)
+        assert (out["all"] == np.arange(1, turns + 1)[:, None]).all()
+    out = run_plan(counting_loop(tmp_path, False), tmp_path, going=np.array(True), L=np.array(3, np.float32))
+    np.testing.assert_array_equal(out["all"], [[1, 1], [2, 2], [3, 3]])
+
+
+@pytest.mark.parametrize("attributes,last,all", [
+    ({}, 7, [1, 3, 7]),
+    (dict(scan_input_directions=[1]), 7, [4, 6, 7]),
+    (dict(scan_output_directions=[1]), 7, [7, 3, 1]),
+    (dict(scan_input_directions=[1], scan_output_directions=[1]), 7, [7, 6, 4]),
+    (dict(scan_input_axes=[-1], scan_output_axes=[-1]), [6, 60], [[1, 3, 6], [10, 30, 60]]),
+])
+def test_scan_directions_and_axes(tmp_path, attributes, last, all):
+    """Case O27: s = s + e over x, every s kept; and over an x of no elements."""
+    isMatrix = np.ndim(last) == 1
+    element, dims = [2] * isMatrix, [2] * isMatrix + ["k"]
+    body = helper.make_graph([helper.make_node("Add", ["s", "e"], ["next"]), helper.make_node("Identity", ["next"], ["seen"])],
+                             "body", [value("s", element), value("e", element)],
+                             [value("next", element), value("seen", element)])
+    plan = compile_graph(tmp_path, [helper.make_node("Scan", ["zero", "x"], ["last", "all"], body=body, num_scan_inputs=1,
+                                                     **attributes)],
+                         [value("x", dims)], [value("last", element), value("all", dims)],
+                         [onnx.numpy_helper.from_array(np.zeros(element, np.float32), "zero")])
+    x = np.array([[1, 2, 3], [10, 20, 30]] if isMatrix else [1, 2, 4], np.float32)
+    out = run_plan(plan, tmp_path, x=x)
+    np.testing.assert_array_equal(out["last"], last)
+    np.testing.assert_array_equal(out["all"], all)
+    none = run_plan(plan, tmp_path, x=x[..., :0])
+    assert (none["last"] == 0).all() and none["all"].shape == x[..., :0].shape

@@ -29,6 +29,8 @@ FORMS = {
                 lambda n, w: q.gptq(n, w, version=2), True),
     "gptq-act-order": ({"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": True},
                        lambda n, w: q.gptq(n, w, order=np.random.default_rng(3)), False),
+    "gptq-row": ({"quant_method": "gptq", "bits": 4, "group_size": -1},  # case Q10
+                 lambda n, w: q.gptq(n, w, group=w.shape[1]), True),
     "awq": ({"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}, q.awq, True),
     "packed-4": (PACKED, q.pack_quantized, True),
     "packed-4-zeros": (PACKED, lambda n, w: q.pack_quantized(n, w, symmetric=False), True),
@@ -88,6 +90,8 @@ def test_equals_its_f32_twin(tiny, tmp_path, form):
     ({"quant_method": "fp8", "weight_block_size": [128, 64]}, "two equal numbers"),
     ({"quant_method": "compressed-tensors", "format": "marlin-24", "config_groups": {"g": {"weights": {}}}}, "marlin-24"),
     ({"quant_method": "gptq", "bits": 4, "group_size": 48}, "its scales have"),
+    ({"quant_method": "gptq", "bits": 4, "group_size": 0}, "'group_size' is 0"),
+    ({"quant_method": "gptq", "bits": 4, "group_size": -2}, "'group_size' is -2"),
     ([], "an object"),
 ])
 def test_refuses_what_it_does_not_read(tiny, tmp_path, config, message):

@@ -1,5 +1,5 @@
 //===- Reduce.cpp - along dimensions ------------------------------------------===//
-#include "codegen/cpu/graph/Graph.h"
+#include "codegen/cpu/graph/SmallFloat.h"
 
 namespace llmc::graphcode {
 
@@ -97,6 +97,12 @@ template <class T> GRAPH_INLINE T highestOf() {
     return T(__builtin_inf());
   else
     return T(~lowestOf<T>());
+}
+
+/// What an f16 operation of its own would leave of \p x; all of it where f16 has no such number.
+GRAPH_INLINE double asHalf(double x) {
+  double half = double(decodeHalf(encodeHalf(float(x))));
+  return half == __builtin_inf() ? x : half;
 }
 
 } // namespace llmc::graphcode
@@ -226,7 +232,9 @@ LLMC_GRAPH_KERNEL(cumulate) {
     });
   });
 }
-/// attrs: axis, logarithm
+/// attrs: axis, logarithm. In f16 the exponentials and their sum are rounded as those of the
+/// operator's function body (ReduceMax, Sub, Exp, ReduceSum, Div) are: both spellings agree. A row
+/// of nothing but -inf gives zeros, as one that sees no key does in attention.
 LLMC_GRAPH_KERNEL(softmax) {
   return computed(g, in, out, type, 1, 1, [&](Value *const *in, Value **out) {
     return withFloatType(type, [&](auto sample) -> int32_t {
@@ -239,6 +247,7 @@ LLMC_GRAPH_KERNEL(softmax) {
         inner = product(x, axis + 1, x->rank);
       }
       GRAPH_TRY(newTensor(g, x->type, x->rank, x->dims, out[0]));
+      const bool isLog = attrs[1], isHalf = type == LLMRT_TYPE_F16 && !isLog;
       for (int64_t row = 0; size > 0 && row < x->count / size; ++row) {
         int64_t base = row / inner * size * inner + row % inner;
         const T *from = data<const T>(x) + base;
@@ -246,13 +255,21 @@ LLMC_GRAPH_KERNEL(softmax) {
         double largest = -__builtin_inf(), sum = 0;
         for (int64_t i = 0; i < size; ++i)
           largest = max(largest, double(from[i * inner]));
+        if (largest == -__builtin_inf())
+          largest = 0; // of the exponentials only NaNs are left
+        auto exponential = [&](int64_t i) {
+          double e = mathOf(g, LLMRT_MATH_EXP, double(from[i * inner]) - largest);
+          return isHalf ? asHalf(e) : e;
+        };
         for (int64_t i = 0; i < size; ++i)
-          sum += mathOf(g, LLMRT_MATH_EXP, double(from[i * inner]) - largest);
-        double shift = attrs[1] ? mathOf(g, LLMRT_MATH_LOG, sum) : 0;
-        for (int64_t i = 0; i < size; ++i) {
-          double d = double(from[i * inner]) - largest;
-          to[i * inner] = T(attrs[1] ? d - shift : mathOf(g, LLMRT_MATH_EXP, d) / sum);
-        }
+          sum += exponential(i);
+        if (isHalf)
+          sum = asHalf(sum);
+        double shift = isLog && sum != 0 ? mathOf(g, LLMRT_MATH_LOG, sum) : 0;
+        for (int64_t i = 0; i < size; ++i)
+          to[i * inner] = T(isLog      ? double(from[i * inner]) - largest - shift
+                            : sum == 0 ? 0
+                                       : exponential(i) / sum);
       }
       return 0;
     });

@@ -100,12 +100,14 @@ GRAPH_HELPER int32_t llmc_graph_stack(LlmrtGraph *g, LlmrtValue *collection, Llm
   int64_t none = 0;
   return newTensor(g, LLMRT_TYPE_F32, 1, &none, *result);
 }
-GRAPH_HELPER void llmc_graph_stack_type(LlmrtValue *stacked, int64_t type, int64_t rank) {
+/// Gives what no turn stacked its element type, \p rank and \p dims: those after the first.
+GRAPH_HELPER void llmc_graph_stack_type(LlmrtValue *stacked, int64_t type, int64_t rank,
+                                        const int64_t *dims) {
   if (stacked->count > 0)
     return;
   if (stacked->rank == 1 && stacked->dims[0] == 0) {
     for (int64_t d = 1; d < rank && d < kMaxRank; ++d)
-      stacked->dims[d] = 0;
+      stacked->dims[d] = dims[d - 1];
     stacked->rank = int32_t(min<int64_t>(rank, kMaxRank));
   }
   stacked->type = int32_t(type);

@@ -186,7 +186,8 @@ LogicalResult loop(Node &node) {
     }
     YieldOp::create(builder, node.loc, *values);
   }
-  auto op = LoopOp::create(builder, node.loc, types, node.input(0), node.input(1), carried);
+  auto op = LoopOp::create(builder, node.loc, types, node.input(0), node.input(1), carried,
+                           scanShapes(builder, *body, n + 1));
   op.getBody().takeBody(region);
   for (auto [i, value] : llvm::enumerate(op.getResults()))
     node.set(static_cast<unsigned>(i), value);
@@ -194,6 +195,18 @@ LogicalResult loop(Node &node) {
 }
 
 } // namespace
+
+ArrayAttr llmc::onnx::scanShapes(OpBuilder &builder, const GraphView &body, size_t first) {
+  llvm::SmallVector<Attribute> shapes;
+  for (size_t i = first; i < body.outputs.size(); ++i) {
+    llvm::SmallVector<int64_t> dims;
+    if (const auto &shape = body.outputs[i].shape)
+      for (const DimView &dim : *shape)
+        dims.push_back(dim.value.value_or(-1));
+    shapes.push_back(builder.getDenseI64ArrayAttr(dims));
+  }
+  return builder.getArrayAttr(shapes);
+}
 
 void llmc::onnx::addControlOps(OperatorTable &table) {
   table.add("", "If", {1, 1, 1, variadic, ifOperator, /*takesAny=*/true});

@@ -47,6 +47,10 @@ private:
   llvm::StringSet<> domains;
 };
 
+/// What the body of a loop declares of the tensors that it stacks, its outputs from \p first on, as
+/// graph.loop has it.
+mlir::ArrayAttr scanShapes(mlir::OpBuilder &builder, const GraphView &body, size_t first);
+
 // One function a family; each adds the family's rows.
 void addMathOps(OperatorTable &table);
 void addActivationOps(OperatorTable &table);

@@ -69,7 +69,8 @@ FailureOr<llvm::SmallVector<Value>> scanLoop(Node &node, const GraphView &body,
     llvm::append_range(yielded, *values);
     YieldOp::create(builder, node.loc, yielded);
   }
-  auto op = LoopOp::create(builder, node.loc, types, trips, Value(), states);
+  auto op = LoopOp::create(builder, node.loc, types, trips, Value(), states,
+                           scanShapes(builder, body, states.size()));
   op.getBody().takeBody(region);
   return llvm::SmallVector<Value>(op.getResults());
 }
@@ -165,7 +166,7 @@ LogicalResult scan(Node &node, unsigned firstInput) {
     }
     YieldOp::create(builder, node.loc, yielded);
   }
-  auto op = LoopOp::create(builder, node.loc, types, batch, Value(), ValueRange());
+  auto op = LoopOp::create(builder, node.loc, types, batch, Value(), ValueRange(), ArrayAttr());
   op.getBody().takeBody(region);
   for (auto [i, value] : llvm::enumerate(op.getResults()))
     node.set(static_cast<unsigned>(i), value);

@@ -179,7 +179,7 @@ LogicalResult sequenceMap(Node &node) {
                        {block.getArgument(2 + static_cast<unsigned>(i)), value, Value()})[0]);
     YieldOp::create(builder, node.loc, yielded);
   }
-  auto op = LoopOp::create(builder, node.loc, types, trips, Value(), initial);
+  auto op = LoopOp::create(builder, node.loc, types, trips, Value(), initial, ArrayAttr());
   op.getBody().takeBody(region);
   for (auto [i, value] : llvm::enumerate(op.getResults()))
     node.set(static_cast<unsigned>(i), value);

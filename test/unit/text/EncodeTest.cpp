@@ -9,7 +9,7 @@ using Ids = std::vector<int32_t>;
 
 namespace {
 
-TEST(Bpe, ignoreMergesTakesWholePieces) {
+TEST(Bpe, ignoreMergesTakesWholePieces) { // case T01
   BpeJson json{.vocab = R"({"h":0,"e":1,"l":2,"o":3,"he":4,"hello":5})", .merges = R"(["h e"])"};
   json.model = R"("ignore_merges": true, )";
   EXPECT_EQ(encode(*makeTokenizer(json.text()), "hello"), Ids({5}));
@@ -17,7 +17,7 @@ TEST(Bpe, ignoreMergesTakesWholePieces) {
   EXPECT_EQ(encode(*makeTokenizer(json.text()), "hello"), Ids({4, 2, 2, 3}));
 }
 
-TEST(Bpe, mergesByRankNotFromTheLeft) {
+TEST(Bpe, mergesByRankNotFromTheLeft) { // case T02
   BpeJson json{.vocab = R"({"a":0,"b":1,"c":2,"bc":3,"ab":4})", .merges = R"(["b c", "a b"])"};
   auto first = makeTokenizer(json.text());
   EXPECT_EQ(encode(*first, "abc"), Ids({0, 3}));
@@ -28,7 +28,7 @@ TEST(Bpe, mergesByRankNotFromTheLeft) {
   EXPECT_EQ(encode(*makeTokenizer(run.text()), "aaaaaaa"), Ids({2, 1, 0}));
 }
 
-TEST(Bpe, longPieces) {
+TEST(Bpe, longPieces) { // case T10
   std::string vocab = R"({"=":0,"==":1,"====":2,"========":3)",
               merges = R"(["= =","== ==","==== ====")";
   std::string sixteen(16, '='), thirtyTwo(32, '='), sixtyFour(64, '=');
@@ -66,7 +66,7 @@ std::vector<std::string> split(std::string_view pattern, std::string_view text, 
 }
 using Pieces = std::vector<std::string>;
 
-TEST(PreTokenizer, rulesOfModels) {
+TEST(PreTokenizer, rulesOfModels) { // case T03
   using namespace patterns;
   EXPECT_EQ(split(kLlama3, "1234567 x"), Pieces({"123", "456", "7", " x"}));
   EXPECT_EQ(split(kLlama3, "I'LL don't"), Pieces({"I", "'LL", " don", "'t"}));
@@ -79,7 +79,7 @@ TEST(PreTokenizer, rulesOfModels) {
   EXPECT_EQ(split(kGpt2, "I'LL don't"), Pieces({"I", "'", "LL", " don", "'t"}));
 }
 
-TEST(PreTokenizer, literalAndRegexAndBehaviors) {
+TEST(PreTokenizer, literalAndRegexAndBehaviors) { // case T11
   EXPECT_EQ(split(" +", "a  b +c", false), Pieces({"a  b", " +", "c"}));
   EXPECT_EQ(split(" +", "a  b +c", true), Pieces({"a", "  ", "b", " ", "+c"}));
   EXPECT_EQ(split(".", "a.b", false), Pieces({"a", ".", "b"}));
@@ -94,7 +94,7 @@ TEST(PreTokenizer, literalAndRegexAndBehaviors) {
             Pieces({"a", "--", "b", "-", "c"}));
 }
 
-TEST(PreTokenizer, metaspacePrefixAfterSpecialTokens) {
+TEST(PreTokenizer, metaspacePrefixAfterSpecialTokens) { // case T05
   auto with = [](const char *scheme) {
     BpeJson json{.vocab = R"({"<s>":0,"hi":1,"▁hi":2,"▁":3,"h":4,"i":5})",
                  .merges = R"(["h i", "▁ hi"])"};
@@ -118,7 +118,7 @@ constexpr const char *kTemplate =
         {"Sequence": {"id": "A", "type_id": 0}}], "pair": [],
         "special_tokens": {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}}})";
 
-TEST(PostProcessor, bosOnceOrNotAtAll) {
+TEST(PostProcessor, bosOnceOrNotAtAll) { // case T09
   BpeJson json{.vocab = R"({"<s>":0,"h":1,"i":2})", .postProcessor = kTemplate};
   json.added = R"([{"id": 0, "content": "<s>", "special": true, "normalized": false}])";
   auto tokenizer = makeTokenizer(json.text(), R"({"bos_token": "<s>"})");
@@ -156,7 +156,7 @@ TEST(Special, writtenByTemplatesNotByUsers) {
   EXPECT_FALSE(tokenizer->isSpecial(0));
 }
 
-TEST(Special, idsWithoutARowInTheModel) {
+TEST(Special, idsWithoutARowInTheModel) { // case T12
   std::string vocab = "{";
   for (int i = 0; i < 320; ++i)
     vocab += "\"t" + std::to_string(i) + "\":" + std::to_string(i) + ",";
@@ -174,7 +174,7 @@ TEST(Special, idsWithoutARowInTheModel) {
   EXPECT_EQ(decode(*tokenizer, {322, INT32_MAX, -1, INT32_MIN}), "");
 }
 
-TEST(Decode, cleanUpOnlyOnRequest) {
+TEST(Decode, cleanUpOnlyOnRequest) { // case T15
   BpeJson json{.vocab = R"({"':":0,"Ġ'":1,"search":2,"a":3,"Ġ,":4,"Ġb":5,"Ġ.":6})"};
   json.decoder = R"({"type": "ByteLevel"})";
   for (const char *config : {R"({})", R"({"clean_up_tokenization_spaces": false})",

@@ -107,7 +107,7 @@ void check(const Tokenizer &tokenizer, bool normalizes) {
   });
 }
 
-TEST(LongText, byteLevel) {
+TEST(LongText, byteLevel) { // case T04
   auto tokenizer = Tokenizer::fromTokenizerJson(readFile("smollm2/tokenizer.json"));
   ASSERT_TRUE(tokenizer.isOk());
   check(**tokenizer, false);

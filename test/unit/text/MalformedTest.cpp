@@ -11,7 +11,7 @@ std::string jsonFailure(const BpeJson &json) {
 }
 #define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-TEST(TokenizerJsonInvalid, ids) {
+TEST(TokenizerJsonInvalid, ids) { // case M10
   for (const char *id : {"-1", "2147483648", "4294967296", "1.5", "\"5\"", "1e3", "null", "[]"}) {
     std::string message = jsonFailure({.vocab = R"({"hello":)" + std::string(id) + "}"});
     EXPECT_CONTAINS(message, "tokenizer.json");
@@ -34,7 +34,7 @@ TEST(TokenizerJsonInvalid, ids) {
   EXPECT_CONTAINS(jsonFailure(json), "-7");
 }
 
-TEST(TokenizerJsonInvalid, gapsInTheIdsCostNothing) {
+TEST(TokenizerJsonInvalid, gapsInTheIdsCostNothing) { // case M10
   BpeJson json{.vocab = R"({"a":0,"b":1000000000})",
                .added = R"([{"id":2000000000,"content":"c"}])"};
   auto tokenizer = makeTokenizer(json.text());
@@ -162,7 +162,7 @@ TEST(GgufInvalid, lengthsAndTypes) {
   EXPECT_CONTAINS(ggufFailure(data), "tokenizer.ggml.model 'rwkv' is not supported");
 }
 
-TEST(GgufInvalid, byteTokens) {
+TEST(GgufInvalid, byteTokens) { // case M09
   for (const char *bad : {"<0x-1>", "<0xGG>", "<0x1>", "<0x123>", "<0x>", "", "<0x41", "<0x+1>"}) {
     GgufTokenizerData data = smallSpm();
     data.tokens[2] = bad;

@@ -29,7 +29,7 @@ Streamed feed(const Texts &pieces, Texts stops = {}) {
   return run;
 }
 
-TEST(TextStream, neverHalfACharacter) {
+TEST(TextStream, neverHalfACharacter) { // case T07
   EXPECT_EQ(feed({"\xF0\x9F", "\x91", "\x8D", " ok"}).deltas, Texts({"", "", "👍", " ok", ""}));
   Streamed broken = feed({"a", "\xE6\x97", " b", "\xE6"});
   EXPECT_EQ(broken.deltas, Texts({"a", "", "\uFFFD b", "", "\uFFFD"}));
@@ -37,7 +37,7 @@ TEST(TextStream, neverHalfACharacter) {
   EXPECT_EQ(feed({"e", "\xCC", "\x81", "x"}).deltas, Texts({"e", "", "\u0301", "x", ""}));
 }
 
-TEST(TextStream, validTextAtEveryCut) {
+TEST(TextStream, validTextAtEveryCut) { // case T07
   std::string family = "👨‍👩‍👧";
   ASSERT_EQ(family.size(), 18u);
   for (size_t cut = 1; cut < family.size(); ++cut)

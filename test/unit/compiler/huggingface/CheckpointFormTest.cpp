@@ -154,6 +154,59 @@ TEST(CheckpointFormsInvalid, groupIndexOutOfRange) {
   }
 }
 
+/// A matrix of 4-bit words, read as f32.
+std::vector<float> readWords(WeightEncoding encoding, uint64_t rows, uint64_t columns,
+                             uint64_t block, const std::vector<uint32_t> &codes,
+                             const std::vector<uint32_t> &zeros, const std::vector<float> &scales) {
+  const auto bytes = [](const auto &v) {
+    return std::span(reinterpret_cast<const uint8_t *>(v.data()), v.size() * 4);
+  };
+  WeightSource source;
+  source.name = "w";
+  source.encoding = encoding;
+  source.rows = rows, source.columns = columns, source.block = block;
+  source.data = bytes(codes), source.zeroPoints = bytes(zeros), source.scales = bytes(scales);
+  EXPECT_TRUE(source.check().isOk()) << source.check().message();
+  std::vector<float> values(rows * columns);
+  EXPECT_TRUE(source.readRows(0, rows, values.data()).isOk());
+  return values;
+}
+using Floats = std::vector<float>;
+
+/// Case Q01: old files store a zero point one too small, new ones as it is; both are of 8 columns
+/// of codes 9 and a word of zero points 7.
+TEST(Gptq, zeroPointsOfBothVersions) {
+  const auto read = [](WeightEncoding encoding) {
+    return readWords(encoding, 8, 8, 8, std::vector<uint32_t>(8, 0x99999999), {0x77777777},
+                     Floats(8, 0.5f));
+  };
+  EXPECT_EQ(read(WeightEncoding::Gptq), Floats(64, 0.5f));
+  EXPECT_EQ(read(WeightEncoding::GptqV2), Floats(64, 1.0f));
+}
+
+/// Case Q10: one group over all of K.
+TEST(Gptq, oneGroupForARow) {
+  EXPECT_EQ(readWords(WeightEncoding::Gptq, 8, 64, 64, std::vector<uint32_t>(64, 0x99999999),
+                      {0x77777777}, Floats(8, 0.5f)),
+            Floats(8 * 64, 0.5f));
+}
+
+/// Case Q03: nibbles of codes and of zero points lie in one order.
+TEST(Awq, nibblesInterleaveInCodesAndZeroPoints) {
+  const auto firstColumn = [](uint32_t codes, uint32_t zeros) {
+    std::vector<uint32_t> words(8, codes);
+    Floats all = readWords(WeightEncoding::Awq, 8, 8, 8, words, {zeros}, Floats(8, 1.0f)), column;
+    for (size_t row = 0; row != 8; ++row) {
+      column.push_back(all[row * 8]);
+      for (size_t k = 0; k != 8; ++k)
+        EXPECT_EQ(all[row * 8 + k], column.back());
+    }
+    return column;
+  };
+  EXPECT_EQ(firstColumn(0x76543210, 0x88888888), Floats({-8, -4, -7, -3, -6, -2, -5, -1}));
+  EXPECT_EQ(firstColumn(0x88888888, 0x76543210), Floats({8, 4, 7, 3, 6, 2, 5, 1}));
+}
+
 TEST(Fp8, valuesAtTheBorders) {
   EXPECT_EQ(fp8ToFloat(0x01), std::ldexp(1.0f, -9));
   EXPECT_EQ(fp8ToFloat(0x7e), 448.0f);
