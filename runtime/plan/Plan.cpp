@@ -121,6 +121,9 @@ Result<std::shared_ptr<const Plan>> Plan::open(const std::string &path,
     void *map = ::mmap(nullptr, fileSize, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (map == MAP_FAILED)
       return ioError("can't map " + number(fileSize) + " bytes: " + std::strerror(errno));
+    // What is not in the page cache yet is read into huge pages, where kernel and file system know
+    // them: reading a file of 90 MB takes no longer so, and decoding is faster ever after.
+    ::madvise(map, fileSize, MADV_HUGEPAGE);
     plan->map_ = static_cast<const uint8_t *>(map);
     plan->fileSize_ = fileSize;
     return plan->verify(options);

@@ -42,16 +42,8 @@ void expectSamePlan(const std::string &path, const TestPlan &p) {
   }
 }
 
-/// Bytes of the file \p path that a mapping gets in huge pages.
-uint64_t hugePagesOf(const std::string &path) {
-  int fd = ::open(path.c_str(), O_RDONLY);
-  struct stat st;
-  if (fd < 0 || ::fstat(fd, &st) != 0)
-    return 0;
-  const auto size = static_cast<size_t>(st.st_size);
-  auto *map = static_cast<volatile uint8_t *>(::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0));
-  for (size_t at = 0; at < size; at += 4096)
-    (void)map[at];
+/// Bytes of the file \p path that this process has mapped in huge pages.
+uint64_t mappedInHugePages(const std::string &path) {
   std::ifstream maps("/proc/self/smaps");
   uint64_t bytes = 0;
   for (std::string line, file; std::getline(maps, line);) {
@@ -60,7 +52,32 @@ uint64_t hugePagesOf(const std::string &path) {
     if (file == path && line.starts_with("FilePmdMapped:"))
       bytes += std::stoull(line.substr(14)) * 1024;
   }
-  ::munmap(const_cast<uint8_t *>(map), size);
+  return bytes;
+}
+
+void touch(std::span<const uint8_t> bytes) {
+  for (size_t at = 0; at < bytes.size(); at += 4096)
+    (void)*static_cast<const volatile uint8_t *>(bytes.data() + at);
+}
+
+/// Bytes of the file \p path that a mapping gets in huge pages. With \p cold they are read from the
+/// disk for it.
+uint64_t hugePagesOf(const std::string &path, bool cold = false) {
+  int fd = ::open(path.c_str(), O_RDONLY);
+  struct stat st;
+  if (fd < 0 || ::fstat(fd, &st) != 0)
+    return 0;
+  if (cold) {
+    ::fsync(fd);
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  }
+  const auto size = static_cast<size_t>(st.st_size);
+  void *map = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (cold)
+    ::madvise(map, size, MADV_HUGEPAGE);
+  touch({static_cast<const uint8_t *>(map), size});
+  uint64_t bytes = mappedInHugePages(path);
+  ::munmap(map, size);
   ::close(fd);
   return bytes;
 }
@@ -220,6 +237,25 @@ TEST(PlanWriter, APlanIsMappedInHugePagesWhereAFileCanBe) {
         (*writer)->addSegment(p.segments[i].kind, p.segments[i].name, p.segments[i].bytes).isOk());
   ASSERT_TRUE((*writer)->finish(p.head).isOk());
   EXPECT_GE(hugePagesOf(folder / "m.plan"), size / 2);
+
+  // The same from the disk, whatever wrote the file.
+  if (hugePagesOf(folder / "one-write", /*cold=*/true) != size)
+    return;
+  const std::vector<uint8_t> bytes = readFile(folder / "m.plan");
+  {
+    std::ofstream copy(folder / "copy.plan", std::ios::binary);
+    for (size_t at = 0; at < bytes.size(); at += piece)
+      copy.write(reinterpret_cast<const char *>(bytes.data() + at),
+                 static_cast<std::streamsize>(std::min(piece, bytes.size() - at)));
+  }
+  int fd = ::open((folder / "copy.plan").c_str(), O_RDONLY);
+  ::fsync(fd);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+  auto plan = Plan::open(folder / "copy.plan");
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  touch((*plan)->segment(0));
+  EXPECT_GE(mappedInHugePages(folder / "copy.plan"), size / 2);
 }
 
 TEST(PlanWriter, GapsThatAlignAreZero) {
