@@ -87,8 +87,38 @@ void cuda::writeAttention(KernelWriter &w, const AttentionTiling &t, int64_t cou
   w.endStruct();
 }
 
+void cuda::launchAttention(KernelWriter &w, const AttentionTiling &t, int64_t counters,
+                           const AttentionLaunch &prefill, const AttentionLaunch &decode,
+                           bool tensorMaps) {
+  const int64_t heads = w.get("heads"), kvHeads = w.get("kv_heads"), group = heads / kvHeads;
+  auto entry = [&](const AttentionLaunch &launch, CudaWhen when) -> CudaEntry & {
+    CudaEntry &e =
+        w.entry(launch.suffix, static_cast<uint32_t>(launch.threads), launch.type + "::run",
+                launch.type + "::Shared", static_cast<uint32_t>(launch.sharedBytes), tensorMaps);
+    e.x.size = {0, 0, 0, 0, 1};
+    e.y.size.constant = kvHeads;
+    e.when = when;
+    return e;
+  };
+  CudaEntry &longTiles = entry(prefill, CudaWhen::LongTiles);
+  longTiles.z.size.constant = w.modelInfo().queryTile * group;
+  longTiles.z.divide = static_cast<uint32_t>(prefill.rows);
+  CudaEntry &single = entry(decode, CudaWhen::SingleTiles);
+  single.z.size.constant = llvm::divideCeil(group, decode.rows);
+  single.contextSplit = static_cast<uint32_t>(t.splitKeys);
+  if (t.maxSplits > 1) {
+    single.scratch.constant = counters;
+    single.scratch.perTile = heads * t.maxSplits * (w.get("value_size") + 2) * 4;
+  }
+}
+
+int64_t cuda::attentionCounters(const KernelWriter &w, int64_t rows) {
+  const int64_t kvHeads = w.get("kv_heads"), group = w.get("heads") / kvHeads;
+  return llvm::alignTo(w.modelInfo().maxTokens * kvHeads * llvm::divideCeil(group, rows) * 4, 256);
+}
+
 llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
-  const int64_t heads = w.get("heads"), kvHeads = w.get("kv_heads"), element = w.get("kv_element");
+  const int64_t element = w.get("kv_element");
   // int8 becomes f16 in shared memory.
   const bool latent = w.get("latent");
   const Shape shape = {w.get("key_size"), w.get("value_size"), element == 0 ? 4 : 2, latent};
@@ -103,38 +133,14 @@ llvm::LogicalResult cuda::emitAttention(KernelWriter &w) {
   if (shape.keySize > most || shape.valueSize > most || shape.prefillShared(t) > kMaxSharedBytes)
     return w.unsupported("heads of " + Twine(shape.keySize) + " and " + Twine(shape.valueSize) +
                          " values; supported: up to " + Twine(most));
-  const int64_t group = heads / kvHeads, rowBlocks = llvm::divideCeil(group, 16);
-  const int64_t rows = 16 * t.rowWarps;
-  // A counter for each query tile, KV head and row block; a step has no more tiles than tokens.
-  const int64_t counters = llvm::alignTo(model.maxTokens * kvHeads * rowBlocks * 4, 256);
-
+  constexpr int64_t decodeRows = 16;
+  const int64_t counters = attentionCounters(w, decodeRows);
   writeAttention(w, t, counters);
   const std::string name = w.structName();
-
-  CudaGrid tiles, perHead;
-  tiles.size = {0, 0, 0, 0, 1};
-  perHead.size.constant = kvHeads;
-  const std::string prefill = "PrefillAttention<" + name + ">";
-  CudaEntry &longTiles =
-      w.entry("_prefill", static_cast<uint32_t>(32 * t.rowWarps * t.valueParts), prefill + "::run",
-              prefill + "::Shared", static_cast<uint32_t>(shape.prefillShared(t)));
-  longTiles.x = tiles;
-  longTiles.y = perHead;
-  longTiles.z.size.constant = model.queryTile * group;
-  longTiles.z.divide = static_cast<uint32_t>(rows);
-  longTiles.when = CudaWhen::LongTiles;
-
-  const std::string decode = "DecodeAttention<" + name + ">";
-  CudaEntry &single = w.entry("_decode", static_cast<uint32_t>(32 * t.valueParts), decode + "::run",
-                              decode + "::Shared", static_cast<uint32_t>(shape.decodeShared(t)));
-  single.x = tiles;
-  single.y = perHead;
-  single.z.size.constant = rowBlocks;
-  single.contextSplit = static_cast<uint32_t>(t.splitKeys);
-  single.when = CudaWhen::SingleTiles;
-  if (t.maxSplits > 1) {
-    single.scratch.constant = counters;
-    single.scratch.perTile = heads * t.maxSplits * (shape.valueSize + 2) * 4;
-  }
+  launchAttention(w, t, counters,
+                  {"_prefill", "PrefillAttention<" + name + ">", 32 * t.rowWarps * t.valueParts,
+                   shape.prefillShared(t), 16 * t.rowWarps},
+                  {"_decode", "DecodeAttention<" + name + ">", 32 * t.valueParts,
+                   shape.decodeShared(t), decodeRows});
   return llvm::success();
 }

@@ -83,6 +83,21 @@ int64_t attentionSplit(int64_t context, int64_t keyTile);
 /// The struct of attention's constants. \p counters: bytes.
 void writeAttention(KernelWriter &w, const AttentionTiling &t, int64_t counters);
 
+/// A kernel of attention: its entry's suffix, its type, and of a block the threads, the shared
+/// memory and the rows (heads that share a KV head, of each token).
+struct AttentionLaunch {
+  std::string suffix, type;
+  int64_t threads, sharedBytes, rows;
+};
+/// The entries for query tiles of two tokens or more, and for those of one, whose context is cut
+/// into splits.
+void launchAttention(KernelWriter &w, const AttentionTiling &t, int64_t counters,
+                     const AttentionLaunch &prefill, const AttentionLaunch &decode,
+                     bool tensorMaps = false);
+/// Bytes of a counter for each query tile, KV head and block of \p rows; a step has no more tiles
+/// than tokens.
+int64_t attentionCounters(const KernelWriter &w, int64_t rows);
+
 llvm::LogicalResult emitEmbed(KernelWriter &w);
 llvm::LogicalResult emitGatherRows(KernelWriter &w);
 llvm::LogicalResult emitNorm(KernelWriter &w);

@@ -1,5 +1,6 @@
 """CUDA kernels through NVRTC, on a machine without a GPU. The rest of the models: cuda_all_models.py."""
 import json
+import re
 
 import pytest
 
@@ -29,6 +30,12 @@ def test_plan_holds_both_targets_and_the_same_bytes_each_time(nvrtc, tiny, tmp_p
     for k in j["kernels"]:
         if k["target"] == "sm_80":
             assert k["registers"] > 0 and k["spill_bytes"] == 0 and k["block"] % 32 == 0
+    draws = [k for k in j["kernels"] if k["kind"] == "sampling"]
+    assert [k["name"] for k in draws] == ["sample_top", "sample_select", "sample_draw", "sample_pick"]
+    vocabulary = j["model"]["vocab_size"]
+    assert all(k["used"] == 1 and k["target"] == "sm_80" and k["constants"]["vocabulary"] >= vocabulary for k in draws)
+    assert [k["shared_bytes"] > 0 for k in draws] == [True, True, True, False]
+    assert "sample_select  sampling" in re.sub("  +", "  ", llmc("inspect", tmp_path / "a.plan").stdout)
     llmc("verify", tmp_path / "a.plan")
     # A CPU runs it as any other.
     assert json.loads(llmc("run", tmp_path / "a.plan", "--prompt-ids", "1,2,3", "-n", 4, "--ignore-eos",
@@ -41,6 +48,15 @@ def test_plan_holds_both_targets_and_the_same_bytes_each_time(nvrtc, tiny, tmp_p
         for k in step["kernels"]:
             assert k["bytes"] >= k["least_bytes"] > 0 and k["operations"] >= k["least_operations"] >= 0
             assert k["blocks"] > 0 and 0 < k["occupancy"] <= 1, k
+        draws = {k["name"]: k for k in step["kernels"] if k["name"].startswith("sample_")}
+        assert len(draws) == 4 and all(k["used"] == 1 and k["registers"] > 0 and k["predicted_s"] > 0 for k in draws.values())
+        # The logits of one row, once; the threshold is found in four passes.
+        for name, passes in (("top", 1), ("select", 4), ("draw", 1)):
+            k = draws["sample_" + name]
+            assert 4 * vocabulary <= k["least_bytes"] < 4 * vocabulary + 4096
+            assert 4 * vocabulary * passes <= k["bytes"] < 4 * vocabulary * passes + 4096
+        assert abs(step["predicted_s"] - sum(k["predicted_s"] for k in step["kernels"])) < 1e-12
+        assert step["launches"] == sum(k["used"] for k in step["kernels"])
         hot = [k for k in step["kernels"] if "bank_wavefronts_over_least" in k]
         assert any("gemm" in k["name"] for k in hot) and any("attention" in k["name"] for k in hot)
         assert all(k["bank_wavefronts_over_least"] == k["sectors_over_least"] == 1 for k in hot)

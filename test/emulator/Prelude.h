@@ -9,6 +9,7 @@
 #define LLMC_TEST_EMULATOR_PRELUDE_H
 
 #include "Abi.h"
+#include "Removals.h"
 
 #include <cfloat>
 #include <climits>

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t defaultContext = 512;
 
-/// One launch a command, added up over the commands that make it.
+/// One launch a command, added up over the commands that make it; or one of the draws.
 struct Launch {
   std::string entry;
   const fbs::CudaKernel *kernel = nullptr;
@@ -51,6 +51,19 @@ bool isWgmma(const fbs::CudaKernel &k) {
   return k.entry()->string_view().find("_wgmma") != std::string_view::npos;
 }
 
+/// What a launch of the draws does with the logits of a row that asks for top-p and has neither
+/// biases nor bans (codegen/cuda/kernels/sampling.cuh).
+struct DrawCost {
+  std::string_view entry;
+  double passes;     ///< over the logits; once would do
+  double operations; ///< a logit, in all passes
+};
+constexpr DrawCost drawCosts[] = {
+    {"sample_top", 1, 1},
+    {"sample_select", 4, 29}, // bands and three digits of the threshold, an exponential a logit
+    {"sample_draw", 1, 9},    // most tokens can't win and need no logarithm
+    {"sample_pick", 0, 0}};
+
 int64_t divideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 /// What `explain` computes for one GPU and one step.
@@ -68,6 +81,10 @@ public:
     for (const fbs::Command *command : *plan.commands())
       for (const fbs::CudaKernel *k : launchesOf(*command))
         add(*command, *k);
+    if (plan.cuda_sampling())
+      for (const fbs::CudaKernel *k : *plan.cuda_sampling())
+        if (k->sm()->string_view() == gpu.arch)
+          addDraw(*k);
     for (const Launch &l : step.launches)
       step.seconds += l.seconds, step.count += l.used;
     std::sort(step.launches.begin(), step.launches.end(), [](const Launch &a, const Launch &b) {
@@ -173,6 +190,27 @@ private:
     launch->operations += padded;
     launch->leastOperations += operations;
     launch->seconds += std::max(least / gpu.bytesPerSecond, operations / gpu.operationsPerSecond);
+  }
+
+  /// Each block reads or writes its row's workspace.
+  void addDraw(const fbs::CudaKernel &k) {
+    const double rows = double(dims.R), logits = 4 * double(plan.outputs()->Get(0)->columns());
+    const double workspace = double(evaluate(*k.scratch(), dims)) / rows;
+    Launch l{k.entry()->str(), &k};
+    l.used = 1;
+    l.blocks = grid(k.grid_x(), k.divide_x()) * grid(k.grid_y(), k.divide_y()) *
+               grid(k.grid_z(), k.divide_z());
+    l.bytes = double(l.blocks) * workspace;
+    l.leastBytes = rows * workspace;
+    for (const DrawCost &cost : drawCosts)
+      if (l.entry == cost.entry) {
+        l.bytes += rows * cost.passes * logits;
+        l.leastBytes += rows * std::min(cost.passes, 1.0) * logits;
+        l.operations = l.leastOperations = rows * cost.operations * logits / 4;
+      }
+    l.seconds =
+        std::max(l.leastBytes / gpu.bytesPerSecond, l.leastOperations / gpu.operationsPerSecond);
+    step.launches.push_back(std::move(l));
   }
 
   const fbs::Plan &plan;

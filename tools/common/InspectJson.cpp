@@ -126,7 +126,7 @@ static void writeProgram(JsonWriter &j, const Inspection &i) {
         j.key("kind").value(k.kind);
         j.key("target").value(k.target);
         j.key("used").value(k.uses);
-        j.key("symbol").value(k.kernel->symbol()->string_view());
+        j.key("symbol").value(k.kernel ? k.kernel->symbol()->string_view() : k.kind);
         j.key("registers").value(k.cuda ? k.cuda->registers() : 0);
         j.key("spill_bytes").value(k.cuda ? k.cuda->spill_bytes() : 0);
         j.key("shared_bytes").value(k.cuda ? k.cuda->shared_bytes() : 0);
@@ -135,8 +135,12 @@ static void writeProgram(JsonWriter &j, const Inspection &i) {
           j.key("max_rows").value(k.cuda->max_rows());
           j.key("scratch").value(formatAffine(*k.cuda->scratch()));
         }
-        j.key("scratch_bytes").value(k.kernel->scratch_bytes());
+        j.key("scratch_bytes").value(k.kernel ? k.kernel->scratch_bytes() : 0);
         j.key("constants").object([&] {
+          if (!k.kernel) {
+            j.key("vocabulary").value(p.outputs()->Get(0)->columns());
+            return;
+          }
           for (const fbs::Constant *c : *k.kernel->constants()) {
             j.key(c->name()->string_view());
             if (c->text()->size())

@@ -109,7 +109,8 @@ static void printProgram(const Inspection &i, std::ostream &out) {
                                                 "spilled", "shared", "constants"}
                      : std::vector<std::string>{"kernel", "kind", "used", "scratch", "constants"});
   for (const KernelRow &k : i.summary.kernels) {
-    std::string constants = formatConstants(*k.kernel);
+    std::string constants =
+        k.kernel ? formatConstants(*k.kernel) : "vocabulary=" + n(p.outputs()->Get(0)->columns());
     if (k.cuda)
       kernels.add({k.name, k.kind, k.target, n(k.uses), n(k.cuda->registers()),
                    n(k.cuda->spill_bytes()), n(k.cuda->shared_bytes()), constants});

@@ -51,6 +51,10 @@ static void addKernels(const fbs::Plan &plan, PlanSummary &s) {
       s.kernels.push_back(
           {c->entry()->str(), k->kind()->str(), c->sm()->str(), k, uses[c->kernel()], c});
     }
+  if (plan.cuda_sampling())
+    for (const fbs::CudaKernel *c : *plan.cuda_sampling())
+      if (c->registers() != 0)
+        s.kernels.push_back({c->entry()->str(), "sampling", c->sm()->str(), nullptr, 1, c});
 }
 
 PlanSummary summarize(const fbs::Plan &plan, unsigned threads) {

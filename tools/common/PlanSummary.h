@@ -25,15 +25,15 @@ struct WeightType {
 
 struct KernelRow {
   std::string name, kind, target; ///< target: "cpu" or "sm_80"; the name is that of its entry there
-  const llmrt::fbs::Kernel *kernel = nullptr;
-  uint64_t uses = 0;                            ///< commands that run it
+  const llmrt::fbs::Kernel *kernel = nullptr;   ///< null: it draws tokens, after the commands
+  uint64_t uses = 0;                            ///< launches of a step at most
   const llmrt::fbs::CudaKernel *cuda = nullptr; ///< how it is launched; null on a CPU
 };
 
 struct PlanSummary {
   std::vector<WeightType> weights; ///< most bytes first
   WeightType allWeights;
-  std::vector<KernelRow> kernels; ///< the CPU's, then CUDA's entries (not those of PTX)
+  std::vector<KernelRow> kernels; ///< the CPU's, CUDA's entries (not those of PTX), its draws
   llmrt::fbs::Affine arena;       ///< sum of the slots before each is rounded up to 64 bytes
   uint64_t arenaAtLimits = 0;     ///< bytes to allocate for any step
   uint64_t logitsAtLimits = 0;

@@ -71,14 +71,12 @@ template <class Config> struct PrefillAttention {
   }
 };
 
-/// Grid: (query tiles, KV heads, row blocks * splits of the longest context). The last block of a
-/// row to finish adds up the splits.
+/// Grid: that of DecodeSplit. The last block of a row to finish adds up the splits.
 template <class Config> struct DecodeAttention {
   using Block = AttentionBlock<Config, 1>;
   using Tile = typename Block::Tile;
+  using Splits = SplitRecords<Config, 16>;
   static constexpr int kThreads = Block::kThreads;
-  static constexpr int kGroup = Block::kGroup, kKeyTile = Block::kKeyTile;
-  static constexpr int kRowBlocks = (kGroup + 15) / 16;
 
   struct Shared {
     typename Block::Stage stages[Config::kStages];
@@ -87,49 +85,32 @@ template <class Config> struct DecodeAttention {
 
   LLMC_MEMBER void run(const LlmrtCudaStep *step, const LlmrtCudaBindings &b) {
     LLMC_SHARED(Shared, shared);
-    const long long tile = blockIdx.x;
-    if (tile >= step->Q || step->tileCount[tile] != 1)
+    DecodeSplit<Config, 16> at;
+    if (!at.find(step))
       return;
-    const int token = step->tileStart[tile], sequence = step->tileSeq[tile];
-    const int position = step->positions[token];
-    const int lowest = Block::lowest(position);
-    const int rowBlock = blockIdx.z % kRowBlocks;
-    const int firstSplit = lowest / Config::kSplitKeys;
-    const int splits = position / Config::kSplitKeys - firstSplit + 1;
-    const int split = blockIdx.z / kRowBlocks;
-    if (split >= splits)
-      return;
-    const int kvHead = blockIdx.y;
     const int lane = threadIdx.x % 32, part = threadIdx.x / 32;
-
     typename Block::Rows rows;
-    rows.ofToken(b, kvHead, token, position, rowBlock * 16, lane);
-
-    const int from = max(lowest, (firstSplit + split) * Config::kSplitKeys);
-    const int beyond = min(position + 1, (firstSplit + split + 1) * Config::kSplitKeys);
-    const int firstTile = from / kKeyTile;
-    const int tiles = (beyond + kKeyTile - 1) / kKeyTile - firstTile;
+    rows.ofToken(b, at.kvHead, at.token, at.position, at.rowBlock * 16, lane);
     const typename Block::Cache cache(step, b.scalars[0]);
-    const int *table = step->blockTable + sequence * step->maxBlocks;
-    const TreeKeys tree(step, token, position);
+    const int *table = step->blockTable + at.sequence * step->maxBlocks;
+    const TreeKeys tree(step, at.token, at.position);
     typename Tile::State state;
     state.reset();
     Block::attendTiles(
-        shared.stages, state, rows, cache, kvHead, firstTile, tiles, beyond, part, lane,
+        shared.stages, state, rows, cache, at.kvHead, at.firstTile, at.tiles, at.beyond, part, lane,
         [&](int key) -> long long {
           return tree.has(key) ? tree.slot(key) : Block::slotOf(table, cache, key);
         },
         [](int) {});
     state.finish();
-    if (splits == 1) {
+    if (at.splits == 1) {
       Block::store(b, rows.out, rows.heads, state, part, lane % 4);
       return;
     }
-    using Splits = SplitRecords<Config, 16>;
-    Splits::save(b, state, tile, rows.heads, split, part, lane);
-    if (Splits::isLast(b, tile, kvHead, rowBlock, splits, shared.isLast, threadIdx.x,
+    Splits::save(b, state, at.tile, rows.heads, at.split, part, lane);
+    if (Splits::isLast(b, at.tile, at.kvHead, at.rowBlock, at.splits, shared.isLast, threadIdx.x,
                        [] { __syncthreads(); }))
-      Splits::addUp(b, tile, token, kvHead, rowBlock, splits, threadIdx.x, kThreads);
+      Splits::addUp(b, at.tile, at.token, at.kvHead, at.rowBlock, at.splits, threadIdx.x, kThreads);
   }
 };
 

@@ -343,8 +343,7 @@ template <class Config, int Consumers> struct WgmmaPrefill {
   }
 };
 
-/// Grid: (query tiles, KV heads, row blocks * splits of the longest context). The last block of a
-/// row to finish adds up the splits.
+/// Grid: that of DecodeSplit. The last block of a row to finish adds up the splits.
 template <class Config, int Stages> struct WgmmaDecode {
   using Attention = WgmmaAttention<Config, 1, Stages>;
   using Block = typename Attention::Block;
@@ -359,52 +358,38 @@ template <class Config, int Stages> struct WgmmaDecode {
   LLMC_MEMBER void run(const LlmrtCudaStep *step, const LlmrtCudaBindings &b,
                        const LlmrtKvMaps &maps) {
     LLMC_SHARED(Shared, shared);
-    const long long tile = blockIdx.x;
-    if (tile >= step->Q || step->tileCount[tile] != 1)
+    DecodeSplit<Config, 64> at;
+    if (!at.find(step))
       return;
-    const int token = step->tileStart[tile], sequence = step->tileSeq[tile];
-    const int position = step->positions[token];
-    const int lowest = Block::lowest(position);
-    const int rowBlock = blockIdx.z % Splits::kRowBlocks;
-    const int firstSplit = lowest / Config::kSplitKeys;
-    const int splits = position / Config::kSplitKeys - firstSplit + 1;
-    const int split = blockIdx.z / Splits::kRowBlocks;
-    if (split >= splits)
-      return;
-    const int kvHead = blockIdx.y;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int from = max(lowest, (firstSplit + split) * Config::kSplitKeys);
-    const int beyond = min(position + 1, (firstSplit + split + 1) * Config::kSplitKeys);
-    const int firstTile = from / Config::kKeyTile;
-    const int tiles = (beyond + Config::kKeyTile - 1) / Config::kKeyTile - firstTile;
     if (threadIdx.x == 0)
       shared.ring.prepare();
     __syncthreads();
     if (warp < 4) {
       if (warp == 0)
         Attention::produce(shared.ring, maps,
-                           {step->blockTable + sequence * step->maxBlocks,
-                            static_cast<int>(step->blockTokens), kvHead, beyond,
-                            TreeKeys(step, token, position)},
-                           firstTile, tiles, lane);
+                           {step->blockTable + at.sequence * step->maxBlocks,
+                            static_cast<int>(step->blockTokens), at.kvHead, at.beyond,
+                            TreeKeys(step, at.token, at.position)},
+                           at.firstTile, at.tiles, lane);
       return;
     }
     const int rowWarp = warp - 4, thread = threadIdx.x - kWarpgroup;
     typename Block::Rows rows;
-    rows.ofToken(b, kvHead, token, position, rowBlock * 64 + rowWarp * 16, lane);
+    rows.ofToken(b, at.kvHead, at.token, at.position, at.rowBlock * 64 + rowWarp * 16, lane);
     typename Tile::State state;
     state.reset();
-    Attention::template consume<false>(shared.ring, state, rows, firstTile, tiles, lane,
+    Attention::template consume<false>(shared.ring, state, rows, at.firstTile, at.tiles, lane,
                                        [](const float (&)[2], float (&)[2]) {});
     state.finish();
-    if (splits == 1) {
+    if (at.splits == 1) {
       Block::store(b, rows.out, rows.heads, state, 0, lane % 4);
       return;
     }
-    Splits::save(b, state, tile, rows.heads, split, 0, lane);
-    if (Splits::isLast(b, tile, kvHead, rowBlock, splits, shared.isLast, thread,
+    Splits::save(b, state, at.tile, rows.heads, at.split, 0, lane);
+    if (Splits::isLast(b, at.tile, at.kvHead, at.rowBlock, at.splits, shared.isLast, thread,
                        [] { barrierOf(1, kWarpgroup); }))
-      Splits::addUp(b, tile, token, kvHead, rowBlock, splits, thread, kWarpgroup);
+      Splits::addUp(b, at.tile, at.token, at.kvHead, at.rowBlock, at.splits, thread, kWarpgroup);
   }
 };
 

@@ -138,6 +138,38 @@ template <class Config, int BlockRows> struct SplitRecords {
   }
 };
 
+/// A block of decoding: a split of the keys of a query tile of one token, for \p BlockRows of the
+/// heads that share a KV head. Grid: (query tiles, KV heads, row blocks * splits of the longest
+/// context).
+template <class Config, int BlockRows> struct DecodeSplit {
+  using Block = AttentionBlock<Config, 1>;
+  static constexpr int kRowBlocks = SplitRecords<Config, BlockRows>::kRowBlocks;
+  static constexpr int kKeyTile = Config::kKeyTile, kSplitKeys = Config::kSplitKeys;
+  long long tile;
+  int token, sequence, position, kvHead, rowBlock;
+  int splits, split;            ///< of the token; this block's
+  int beyond, firstTile, tiles; ///< its tiles of keys, of which those from beyond on don't count
+
+  /// False: the step has no such block.
+  LLMC_METHOD bool find(const LlmrtCudaStep *step) {
+    tile = blockIdx.x;
+    if (tile >= step->Q || step->tileCount[tile] != 1)
+      return false;
+    token = step->tileStart[tile], sequence = step->tileSeq[tile];
+    position = step->positions[token];
+    const int lowest = Block::lowest(position), firstSplit = lowest / kSplitKeys;
+    splits = position / kSplitKeys - firstSplit + 1;
+    split = blockIdx.z / kRowBlocks;
+    if (split >= splits)
+      return false;
+    kvHead = blockIdx.y, rowBlock = blockIdx.z % kRowBlocks;
+    beyond = min(position + 1, (firstSplit + split + 1) * kSplitKeys);
+    firstTile = max(lowest, (firstSplit + split) * kSplitKeys) / kKeyTile;
+    tiles = (beyond + kKeyTile - 1) / kKeyTile - firstTile;
+    return true;
+  }
+};
+
 /// The last keys of a token of a tree: those of its ancestors and its own, wherever they lie.
 struct TreeKeys {
   const long long *slots;

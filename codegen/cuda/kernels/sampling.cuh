@@ -408,9 +408,7 @@ template <class Config> struct Sampling {
     if (how.scale == 0.0 || !isToken(best))
       return;
     const double top = static_cast<double>(topLogit(best)), floor = top + how.floor;
-    Threshold kept = {0, 0};
-    if (how.topK > 0 || how.topP < 1.0f)
-      kept = scratch(b, row)->threshold;
+    const Threshold kept = scratch(b, row)->threshold;
     const float *x = logits(b, row);
     const int begin = slice * Config::kSlice;
     const int end = min(begin + Config::kSlice, step->sampledVocabulary);

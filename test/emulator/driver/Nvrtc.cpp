@@ -4,7 +4,6 @@
 // libllmrt knows.
 //
 //   SIMT_MODE=fast (default) or checked
-//   SIMT_EDIT=HEADER:LINE:TEXT    the line of that header becomes TEXT: for mutations (mutate.py)
 //   SIMT_CACHE=DIR                keeps objects by their text and the headers that it includes
 //   SIMT_KEEP=1                   leaves the text in the temporary folder
 //
@@ -39,19 +38,6 @@ std::string readFile(const fs::path &path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The text of a header, one of its lines replaced where SIMT_EDIT says so.
-std::string edited(const std::string &name, std::string text) {
-  const char *edit = std::getenv("SIMT_EDIT");
-  if (!edit || std::strncmp(edit, (name + ":").c_str(), name.size() + 1) != 0)
-    return text;
-  char *rest = nullptr;
-  unsigned long line = std::strtoul(edit + name.size() + 1, &rest, 10);
-  size_t begin = 0;
-  for (unsigned long i = 1; i < line && begin != std::string::npos; ++i)
-    begin = text.find('\n', begin) + 1;
-  return text.replace(begin, text.find('\n', begin) - begin, *rest ? rest + 1 : "");
-}
-
 /// Runs a program, its output to \p log; its exit status.
 int run(const std::vector<std::string> &words, const fs::path &log) {
   std::vector<char *> arguments;
@@ -80,7 +66,7 @@ std::string expanded(const Program &program, const std::string &text, int depth 
     size_t begin = at + 10, end = text.find('"', begin);
     for (const auto &[name, header] : program.headers)
       if (name == text.substr(begin, end - begin))
-        all += expanded(program, edited(name, header), depth + 1);
+        all += expanded(program, header, depth + 1);
   }
   return all;
 }
@@ -161,7 +147,7 @@ API nvrtcCompileProgram(Program *program, int count, const char *const *options)
     return 1;
   fs::path base(folder);
   for (const auto &[name, text] : program->headers)
-    std::ofstream(base / name, std::ios::binary) << edited(name, text);
+    std::ofstream(base / name, std::ios::binary) << text;
   fs::path source = base / fs::path(program->name).filename(), object = base / "kernels.so";
   std::ofstream(source, std::ios::binary) << program->source;
   int status = run({SIMT_BUILD_KERNELS, checked() ? "checked" : "fast", source.string(),

@@ -5,12 +5,17 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
 #include "gtest/gtest.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sys/file.h>
+#include <unistd.h>
 
 using namespace llmc;
 using namespace llmc::test;
@@ -24,18 +29,31 @@ int64_t test::evaluate(const CudaAffine &a, const StepSizes &s) {
 
 namespace {
 
-/// The text of a header, one of its lines replaced where SIMT_EDIT=HEADER:LINE:TEXT says so.
-std::string edited(llvm::StringRef name, llvm::StringRef text) {
-  const char *edit = std::getenv("SIMT_EDIT");
-  llvm::StringRef rest = edit ? edit : "";
-  unsigned line = 0;
-  if (!rest.consume_front(name) || !rest.consume_front(":") || rest.consumeInteger(10, line) ||
-      !rest.consume_front(":"))
-    return text.str();
-  llvm::SmallVector<llvm::StringRef> lines;
-  text.split(lines, '\n');
-  lines[line - 1] = rest;
-  return llvm::join(lines, "\n");
+std::string readFile(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The text of a header: that of a file in SIMT_HEADERS=DIR, else the compiler's.
+std::string textOf(const CudaHeader &header) {
+  const char *folder = std::getenv("SIMT_HEADERS");
+  const fs::path path = fs::path(folder ? folder : "") / header.name.str();
+  return folder && fs::exists(path) ? readFile(path) : header.text.str();
+}
+
+/// Where SIMT_CACHE=DIR keeps the object of \p text and all that it is built of; else empty.
+std::string cachedObject(const std::string &text) {
+  const char *folder = std::getenv("SIMT_CACHE");
+  if (!folder)
+    return "";
+  llvm::SHA256 hash;
+  hash.update(text);
+  for (const CudaHeader &header : cudaHeaders())
+    hash.update(textOf(header));
+  for (const char *name : {"build-kernels", "Prelude.h", "Abi.h", "Removals.h"})
+    hash.update(readFile(fs::path(SIMT_BUILD_KERNELS).parent_path() / name));
+  fs::create_directories(folder);
+  return (fs::path(folder) / (llvm::toHex(hash.final(), true) + ".so")).string();
 }
 
 unsigned blocks(const CudaGrid &grid, const StepSizes &s) {
@@ -69,16 +87,28 @@ void EmulatedKernels::build(const CudaUnit &unit) {
   folder_ = (fs::temp_directory_path() / "emulated-kernels-XXXXXX").string();
   if (!mkdtemp(folder_.data()))
     std::abort();
-  for (const CudaHeader &header : cudaHeaders())
-    std::ofstream(fs::path(folder_) / header.name.str()) << edited(header.name, header.text);
-  const std::string source = folder_ + "/" + unit.family + ".cu";
-  std::ofstream(source) << unit.text;
-  const std::string object = folder_ + "/kernels.so";
-  const std::string command = std::string(SIMT_BUILD_KERNELS) + " checked '" + source + "' '" +
-                              object + "' -L '" + SIMT_LIBRARY_FOLDER + "' -I'" + folder_ + "'";
-  if (std::system(command.c_str()) != 0)
-    std::abort();
-  object_ = std::make_unique<simt::KernelObject>(object.c_str());
+  const std::string cached = cachedObject(unit.text), object = folder_ + "/kernels.so";
+  // Held while the object is made: other processes wait for it.
+  const int lock = cached.empty() ? -1 : open((cached + ".lock").c_str(), O_CREAT | O_RDWR, 0644);
+  if (lock >= 0)
+    flock(lock, LOCK_EX);
+  if (cached.empty() || !fs::exists(cached)) {
+    for (const CudaHeader &header : cudaHeaders())
+      std::ofstream(fs::path(folder_) / header.name.str()) << textOf(header);
+    const std::string source = folder_ + "/" + unit.family + ".cu";
+    std::ofstream(source) << unit.text;
+    const std::string command = std::string(SIMT_BUILD_KERNELS) + " checked '" + source + "' '" +
+                                object + "' -L '" + SIMT_LIBRARY_FOLDER + "' -I'" + folder_ + "'";
+    if (std::system(command.c_str()) != 0)
+      std::abort();
+    if (!cached.empty()) {
+      fs::copy_file(object, cached + ".part", fs::copy_options::overwrite_existing);
+      fs::rename(cached + ".part", cached);
+    }
+  }
+  if (lock >= 0)
+    close(lock);
+  object_ = std::make_unique<simt::KernelObject>((cached.empty() ? object : cached).c_str());
 }
 
 EmulatedKernels::~EmulatedKernels() {

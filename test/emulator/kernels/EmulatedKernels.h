@@ -53,8 +53,8 @@ struct StepSizes {
   bool longTiles = true, singleTiles = true;
 };
 
-/// Kernels of one family: emitted, built in checked mode, loaded. SIMT_EDIT changes a line of a
-/// header on the way, as in driver/Nvrtc.cpp.
+/// Kernels of one family: emitted, built in checked mode, loaded. SIMT_HEADERS=DIR has the texts of
+/// the headers in place of the compiler's, SIMT_CACHE=DIR keeps the objects (mutate.py).
 class EmulatedKernels {
 public:
   EmulatedKernels(std::vector<KernelSpec> specs, CudaModel model,

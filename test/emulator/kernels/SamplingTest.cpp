@@ -90,7 +90,7 @@ void check(int64_t columns, int32_t vocabulary, const std::vector<Row> &rows) {
       if (testing::Test::HasFatalFailure())
         return;
     }
-    EXPECT_EQ(tokens.read<int32_t>(), want);
+    ASSERT_EQ(tokens.read<int32_t>(), want);
   }
   simt::options().order = simt::Order::Forward;
   if (count == 0)
@@ -123,20 +123,21 @@ SamplingParams params(float temperature, int32_t topK = 0, float topP = 1, float
 
 /// Rows that ask for everything in turn; from \p first on.
 std::vector<Row> rowsOf(std::mt19937 &rng, int64_t columns, int count, int first = 0) {
-  static const SamplingParams asked[] = {params(0),
-                                         params(1),
-                                         params(0.7f, 0, 1, 0.05f),
-                                         params(1.3f, 40),
-                                         params(1, 0, 0.9f),
-                                         params(0.8f, 20, 0.8f, 0.02f),
-                                         params(100, 90),
-                                         params(1, 0, 0.3f),
-                                         params(1, 0, 0.9999f),
-                                         params(0.01f),
-                                         params(1, 1),
-                                         params(1, 0, 0),
-                                         params(5, 0, 0.999999f, 1e-6f),
-                                         params(1, 7, 0.5f)};
+  static const SamplingParams asked[] = {
+      params(0),
+      params(1),
+      params(100, 0, 1, 0.5f), // most of what min-p drops would be drawn
+      params(1.3f, 40),
+      params(1, 0, 0.9f),
+      params(0.8f, 20, 0.8f, 0.02f),
+      params(100, 90),
+      params(1, 0, 0.3f),
+      params(1, 0, 0.9999f),
+      params(0.01f),
+      params(1, 1),
+      params(1, 0, 0),
+      params(5, 0, 0.999999f, 1e-6f),
+      params(1, 7, 0.5f)};
   std::vector<Row> rows;
   for (int i = first; i < first + count; ++i) {
     Row row;
