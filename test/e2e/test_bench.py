@@ -41,9 +41,14 @@ def test_a_pair_of_models_agrees_as_often_as_asked_for(tiny, tmp_path):
 
 
 def test_continuous_beside_static_batches(tiny_plan):
-    answer = bench(tiny_plan, "--continuous-batching", 4, "-n", 64)
+    answer = bench(tiny_plan, "--continuous-batching", 4, "-n", 64, "-r", 1)
     static, continuous = answer["static"], answer["continuous"]
     assert answer["ratio"] == pytest.approx(continuous["tokens_per_s"] / static["tokens_per_s"])
+    assert answer["mix"]["requests"] == 4 * answer["mix"]["long_requests"] == 48 and answer["mix"]["long_tokens"] == 64
+    # A static batch takes as many steps as its longest answer has tokens, at least; its prompts share a step.
+    assert static["tokens"] == continuous["tokens"] and static["steps"] == 12 * 64
+    assert continuous["steps"] >= static["tokens"] / 4
+    assert answer["step_ratio"] == pytest.approx(static["steps"] / continuous["steps"]) and answer["step_ratio"] > 1.5
     assert 1 <= static["sequences_per_step"] < continuous["sequences_per_step"] <= 4, "places are filled again at once"
     assert 0 < continuous["kv_occupancy"] <= 1
 

@@ -19,7 +19,11 @@ struct Job {
   int64_t newTokens;
 };
 
-constexpr int64_t rounds = 12, longAnswer = 512;
+constexpr int64_t rounds = 12, longAnswer = 256, standardRepetitions = 3;
+struct Range {
+  int64_t low, high;
+};
+constexpr Range promptTokens{16, 64}, shortAnswer{8, 24};
 
 /// In a place of its own in every group, so that no batch is only short.
 std::vector<Job> makeJobs(const Plan &plan, int64_t places, int64_t longest) {
@@ -28,8 +32,10 @@ std::vector<Job> makeJobs(const Plan &plan, int64_t places, int64_t longest) {
   for (int64_t round = 0; round < rounds; ++round) {
     int64_t longOne = source.between(0, places - 1);
     for (int64_t i = 0; i < places; ++i) {
-      int64_t newTokens = i == longOne ? longest : std::min(longest, source.between(8, 24));
-      jobs.push_back({source.next(source.between(16, 64)), newTokens});
+      int64_t newTokens =
+          i == longOne ? longest
+                       : std::min(longest, source.between(shortAnswer.low, shortAnswer.high));
+      jobs.push_back({source.next(source.between(promptTokens.low, promptTokens.high)), newTokens});
     }
   }
   return jobs;
@@ -51,15 +57,20 @@ Result<std::unique_ptr<Engine>> makeEngine(const std::shared_ptr<const Plan> &pl
 struct Outcome {
   double seconds = 0;
   int64_t tokens = 0, steps = 0;
-  double occupancy = 0; ///< mean share of held KV memory with tokens in it
-  double batch = 0;     ///< mean sequences a step
+  int64_t measured = 0; ///< steps after which sequences were still running
+  double occupancy = 0; ///< share of held KV memory with tokens in it, summed over those
+  double batch = 0;     ///< sequences, summed over those
 
   double tokensPerSecond() const { return static_cast<double>(tokens) / seconds; }
+  double tokensPerStep() const { return static_cast<double>(tokens) / static_cast<double>(steps); }
+  double meanOccupancy() const { return occupancy / static_cast<double>(measured); }
+  double meanBatch() const { return batch / static_cast<double>(measured); }
 };
 
 /// Adds \p jobs at once and runs until all have ended.
 Status runJobs(Engine &engine, std::span<const Job> jobs, Outcome &outcome) {
   std::vector<CountingListener> listeners(jobs.size());
+  int64_t stepsBefore = engine.metrics().steps;
   auto start = Clock::now();
   for (size_t i = 0; i < jobs.size(); ++i) {
     RequestOptions request;
@@ -77,8 +88,9 @@ Status runJobs(Engine &engine, std::span<const Job> jobs, Outcome &outcome) {
       continue;
     outcome.occupancy += metrics.kvOccupancy();
     outcome.batch += static_cast<double>(metrics.running);
-    ++outcome.steps;
+    ++outcome.measured;
   }
+  outcome.steps += engine.metrics().steps - stepsBefore;
   outcome.seconds += secondsBetween(start, Clock::now());
   for (const CountingListener &listener : listeners) {
     LLMRT_RETURN_IF_ERROR(listener.status);
@@ -91,28 +103,58 @@ class BatchingBench {
 public:
   Status run(const std::shared_ptr<const Plan> &plan, const BenchOptions &options) {
     places = options.continuousBatching;
-    int64_t longest = options.newTokensGiven ? std::max<int64_t>(options.newTokens, 1) : longAnswer;
-    std::vector<Job> jobs = makeJobs(*plan, places, longest);
-    LLMRT_ASSIGN_OR_RETURN(auto engine, makeEngine(plan, options, places, false));
+    longest = options.newTokensGiven ? std::max<int64_t>(options.newTokens, 1) : longAnswer;
+    repetitions = options.repetitions ? options.repetitions : standardRepetitions;
+    jobs = makeJobs(*plan, places, longest);
+    LLMRT_ASSIGN_OR_RETURN(engine, makeEngine(plan, options, places, false));
     std::vector<Job> warmUp(jobs.begin(), jobs.begin() + places);
     for (Job &job : warmUp)
       job.newTokens = 4;
     Outcome unused;
     LLMRT_RETURN_IF_ERROR(runJobs(*engine, warmUp, unused));
-    for (size_t i = 0; i < jobs.size(); i += static_cast<size_t>(places))
-      LLMRT_RETURN_IF_ERROR(
-          runJobs(*engine, std::span(jobs).subspan(i, static_cast<size_t>(places)), staticBatches));
-    LLMRT_RETURN_IF_ERROR(runJobs(*engine, jobs, continuous));
-    for (Outcome *outcome : {&staticBatches, &continuous}) {
-      outcome->occupancy /= static_cast<double>(outcome->steps);
-      outcome->batch /= static_cast<double>(outcome->steps);
+    // One after the other, each of them first in turn: what slows the machine for a while slows
+    // both.
+    for (int64_t i = 0; i < repetitions; ++i) {
+      Outcome apart, together;
+      if (i % 2 == 0)
+        LLMRT_RETURN_IF_ERROR(runStatic(apart));
+      LLMRT_RETURN_IF_ERROR(runJobs(*engine, jobs, together));
+      if (i % 2 == 1)
+        LLMRT_RETURN_IF_ERROR(runStatic(apart));
+      staticBatches.add(apart);
+      continuous.add(together);
+      ratios.push_back(together.tokensPerSecond() / apart.tokensPerSecond());
     }
     return Status::ok();
   }
 
-  int64_t places = 0;
-  Outcome staticBatches, continuous;
-  double ratio() const { return continuous.tokensPerSecond() / staticBatches.tokensPerSecond(); }
+  /// Of all repetitions.
+  struct Outcomes {
+    Outcome newest; ///< its counts are those of every repetition
+    std::vector<double> tokensPerSecond;
+    void add(const Outcome &outcome) {
+      newest = outcome;
+      tokensPerSecond.push_back(outcome.tokensPerSecond());
+    }
+  };
+  int64_t places = 0, longest = 0, repetitions = 0;
+  Outcomes staticBatches, continuous;
+  std::vector<double> ratios;
+  /// What the ratio would be if a step took as long with one sequence as with all.
+  double stepRatio() const {
+    return continuous.newest.tokensPerStep() / staticBatches.newest.tokensPerStep();
+  }
+
+private:
+  /// As many jobs as there are places; the next ones when all of them have ended.
+  Status runStatic(Outcome &outcome) {
+    for (size_t i = 0; i < jobs.size(); i += static_cast<size_t>(places))
+      LLMRT_RETURN_IF_ERROR(
+          runJobs(*engine, std::span(jobs).subspan(i, static_cast<size_t>(places)), outcome));
+    return Status::ok();
+  }
+  std::vector<Job> jobs;
+  std::unique_ptr<Engine> engine;
 };
 
 int report(Status status, std::ostream &out, std::ostream &err) {
@@ -131,26 +173,40 @@ Status batching(const std::string &path, const BenchOptions &options, std::ostre
     nlohmann::ordered_json json;
     json["model"] = plan->head().model()->name()->str();
     json["places"] = bench.places;
-    for (auto [name, outcome] :
+    json["repetitions"] = bench.repetitions;
+    json["mix"] = {{"requests", rounds * bench.places},
+                   {"prompt_tokens", {promptTokens.low, promptTokens.high}},
+                   {"short_tokens", {shortAnswer.low, shortAnswer.high}},
+                   {"long_tokens", bench.longest},
+                   {"long_requests", rounds}};
+    for (auto [name, all] :
          {std::pair("static", &bench.staticBatches), std::pair("continuous", &bench.continuous)})
-      json[name] = {{"tokens_per_s", outcome->tokensPerSecond()},
-                    {"sequences_per_step", outcome->batch},
-                    {"kv_occupancy", outcome->occupancy}};
-    json["ratio"] = bench.ratio();
+      json[name] = {{"tokens_per_s", median(all->tokensPerSecond)},
+                    {"tokens", all->newest.tokens},
+                    {"steps", all->newest.steps},
+                    {"sequences_per_step", all->newest.meanBatch()},
+                    {"kv_occupancy", all->newest.meanOccupancy()}};
+    json["ratio"] = median(bench.ratios);
+    json["step_ratio"] = bench.stepRatio();
     out << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
     return Status::ok();
   }
-  Table table({"batching", "tokens/s", "sequences a step", "KV memory with tokens"});
-  auto add = [&](const char *name, const Outcome &outcome) {
-    table.add({name, fixed(outcome.tokensPerSecond()), fixed(outcome.batch),
-               fixed(100 * outcome.occupancy, " %")});
+  Table table({"batching", "tokens/s", "steps", "sequences a step", "KV memory with tokens"});
+  auto add = [&](const char *name, const BatchingBench::Outcomes &all) {
+    const Outcome &one = all.newest;
+    table.add({name, fixed(median(all.tokensPerSecond)), std::to_string(one.steps),
+               fixed(one.meanBatch()), fixed(100 * one.meanOccupancy(), " %")});
   };
   add("static", bench.staticBatches);
   add("continuous", bench.continuous);
   table.print(out);
   out << "\n"
-      << rounds * bench.places << " requests, " << bench.places
-      << " at a time; continuous over static: " << fixed(bench.ratio(), "", 2) << "\n";
+      << rounds * bench.places << " requests, " << bench.places << " at a time; prompts of "
+      << promptTokens.low << " to " << promptTokens.high << " tokens; of every " << bench.places
+      << " answers one of " << bench.longest << " tokens, the others of " << shortAnswer.low
+      << " to " << shortAnswer.high
+      << "\ncontinuous over static: " << fixed(median(bench.ratios), "", 2) << " (median of "
+      << bench.repetitions << "); tokens a step: " << fixed(bench.stepRatio(), "", 2) << "\n";
   return Status::ok();
 }
 

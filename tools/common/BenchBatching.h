@@ -6,12 +6,13 @@
 
 namespace llmc::tools {
 
-/// Runs the same requests by static batches of options.continuousBatching, each of which ends
-/// before the next begins, and with as many places that a waiting request takes as soon as one is
-/// free. The mix: six times as many requests as places, prompts of 32 to 160 tokens; in every
-/// run of as many requests as there are places one answer of options.newTokens (where no -n is
-/// given: 256), the others 8 to 24. Prints tokens/s of both and their ratio, and of the continuous
-/// run how much of the KV memory that was given to sequences held tokens, as a mean over the steps.
+/// Runs the same requests on the same engine by static batches of options.continuousBatching, each
+/// of which ends before the next begins, and with as many places that a waiting request takes as
+/// soon as one is free; in turn, options.repetitions times (default 3). The mix: twelve times as
+/// many requests as places, prompts of 16 to 64 tokens; in every run of as many requests as there
+/// are places one answer of options.newTokens (where no -n is given: 256), the others 8 to 24.
+/// Prints tokens/s of both and their ratio (medians), the steps, and how much of the KV memory that
+/// was given to sequences held tokens, as a mean over the steps.
 int benchBatchingMain(const std::string &plan, const BenchOptions &options, std::ostream &out,
                       std::ostream &err);
 

@@ -70,7 +70,7 @@ void addComparisonFlags(CLI::App &bench, BenchOptions &o) {
                        .add_option("--continuous-batching", o.continuousBatching,
                                    "a mix of short and long answers, N at a time: continuous "
                                    "against static batches. Prompts of 16 to 64 tokens; one answer "
-                                   "in N of -n tokens (default 512), the others of 8 to 24")
+                                   "in N of -n tokens (default 256), the others of 8 to 24")
                        ->check(CLI::Range(int64_t(1), int64_t(1) << 16))
                        ->type_name("N")
                        ->group("Comparisons")
@@ -126,7 +126,7 @@ CLI::App *addBenchCommand(CLI::App &app, PlanResolver resolve, int &status) {
   bench
       ->add_option("-r,--repetitions", o->repetitions,
                    "of each test, the median counts; default 3 for prompts up to 128 tokens, 2 for "
-                   "longer ones, 1 for decoding")
+                   "longer ones, 1 for decoding, 3 for comparisons")
       ->check(tokens)
       ->type_name("N")
       ->group("Tests");
