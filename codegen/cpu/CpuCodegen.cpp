@@ -49,14 +49,20 @@ SmallVector<StringRef> looseConstants(const KernelSpec &spec) {
     return {"d", "rows"};
   if (spec.kind == "quantize")
     return {"k", "rows", "slots"};
+  if (spec.kind == "attention") // a model's layers may differ in it
+    return {"window"};
   if (spec.kind != "gemm" && spec.kind != "grouped_gemm")
     return {"rows"};
   SmallVector<StringRef> loose = {"n", "rows", "task_tiles"};
   if (spec.kind == "grouped_gemm")
     loose.append({"groups", "slots"});
   KernelConstants constants(spec);
-  if (constants.integer("n") <= kSmallProduct / constants.integer("k"))
-    loose.append({"k", spec.kind == "gemm" ? "residual" : "x_stride"});
+  if (constants.integer("n") > kSmallProduct / constants.integer("k"))
+    return loose;
+  if (spec.kind == "gemm")
+    loose.append({"k", "bias", "residual"});
+  else
+    loose.append({"k", "x_stride"});
   return loose;
 }
 

@@ -28,8 +28,9 @@ struct Attention {
   const float *q;
   float *y;
   const float *sinks; ///< [heads], or null
-  int64_t heads, kvHeads, keySize, valueSize, window, element, prefixBytes, latent, headTasks;
-  int64_t split; ///< keys a split; 0: none
+  int64_t heads, kvHeads, keySize, valueSize, element, prefixBytes, latent, headTasks;
+  int64_t window; ///< keys that a query sees, itself one of them
+  int64_t split;  ///< keys a split; 0: none
   float scale, softcap;
   const float *slopes; ///< of ALiBi, [heads]; null: none
   AttentionScratch layout;
@@ -40,7 +41,7 @@ struct Attention {
   KERNEL_LAMBDA int64_t group() const { return heads / (kvHeads * headTasks); }
   KERNEL_LAMBDA int64_t lowest(int64_t token) const {
     const int64_t p = step->positions[token];
-    return window > 0 && p >= window ? p - window + 1 : 0;
+    return p >= window ? p - window + 1 : 0;
   }
   KERNEL_LAMBDA int64_t beyond(int64_t token) const { return step->positions[token] + 1; }
 
@@ -323,11 +324,11 @@ LLMC_KERNEL(attention, int64_t heads, int64_t kvHeads, int64_t keySize, int64_t 
       kvHeads,
       keySize,
       valueSize,
-      window,
       kvElement,
       scalars[0],
       latent,
       parts,
+      window > 0 ? window : INT64_MAX,
       keySplit,
       scale,
       softcap,

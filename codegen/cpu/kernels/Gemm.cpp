@@ -22,9 +22,9 @@ constexpr int64_t kDecodeFrom = 16, kDecodedDepth = 512;
 
 struct Gemm {
   Format format;
-  int64_t k, n, xInt8, group, activation, glu, hasResidual, tileBytes, xStride, yStride;
+  int64_t k, n, xInt8, group, activation, glu, hasBias, hasResidual, tileBytes, xStride, yStride;
   const uint8_t *x, *w;
-  const float *bias, *residual; ///< bias: null if there is none
+  const float *bias, *residual; ///< where there are any
   float *y;
 
   /// 16 outputs of token \p m from column \p column on: bias is in \p v already.
@@ -35,7 +35,7 @@ struct Gemm {
     storePart(y + m * yStride + column, v, count);
   }
   KERNEL_LAMBDA F32x16 biased(F32x16 v, int64_t row, int64_t rows) const {
-    return bias ? v + loadPart(bias + row, rows - row) : v;
+    return everyTime(hasBias) ? v + loadPart(bias + row, rows - row) : v;
   }
 
   /// acc = tiles [tile, tile + Tiles) times tokens [m, m + Tokens).
@@ -198,13 +198,13 @@ LLMC_KERNEL(gemm, int64_t k, int64_t n, int64_t wElement, int64_t wPacking, int6
   Gemm g;
   g.format = {wElement, wPacking, wGroup, wScale, wHasMin, wMin};
   g.k = k, g.n = n, g.xInt8 = xInt8, g.group = group, g.activation = activation, g.glu = glu;
-  g.hasResidual = residual;
+  g.hasBias = bias, g.hasResidual = residual;
   g.tileBytes = g.format.tileBytes(k);
   g.xStride = xInt8 ? LLMRT_Q8_ROW_BYTES(roundUp(k, group), group) : 4 * k;
   g.yStride = glu ? n / 2 : n;
   g.x = binding<uint8_t>(bindings, 0);
   g.w = binding<uint8_t>(bindings, 1);
-  g.bias = bias ? binding<float>(bindings, 2) : nullptr;
+  g.bias = binding<float>(bindings, 2);
   g.residual = residual ? binding<float>(bindings, 2 + (bias != 0)) : nullptr;
   g.y = binding<float>(bindings, 2 + (bias != 0) + (residual != 0));
   const int64_t m = rows ? step->R : step->T;

@@ -117,6 +117,35 @@ TEST(CpuObject, KernelsShareTexts) {
   EXPECT_EQ(texts({{64, 2048, 0, 32}, {64, 2048, 1, 32}, {96, 2048, 0, 32}}), Counts(3, 0));
 }
 
+/// Layers with a window and without share the text of attention, and small products with a bias
+/// and without that of gemm.
+TEST(CpuObject, WindowsAndBiasesShareTexts) {
+  auto count = [](std::vector<KernelSpec> specs, llvm::StringRef call) {
+    std::string text;
+    emit(specs, CpuLevel::X86V3, 1, [&](llvm::StringRef phase, llvm::StringRef t) {
+      if (phase == "mlir")
+        text = t;
+    });
+    return llvm::StringRef(text).count(call);
+  };
+  std::vector<KernelSpec> attentions, gemms;
+  for (const KernelSpec &spec : everyKind())
+    for (int64_t value : {0, 1}) {
+      KernelSpec copy = spec;
+      copy.symbol += std::to_string(value);
+      copy.constants.push_back({spec.kind == "attention" ? "window" : "bias", value});
+      for (KernelConstant &c : copy.constants)
+        if (spec.kind == "gemm" && c.name == "n")
+          c.value = int64_t(100); // a small product
+      if (spec.kind == "attention")
+        attentions.push_back(copy);
+      else if (spec.kind == "gemm")
+        gemms.push_back(copy);
+    }
+  EXPECT_EQ(count(attentions, "call @llmc_kernel_attention"), 1u);
+  EXPECT_EQ(count(gemms, "call @llmc_kernel_gemm"), 1u);
+}
+
 TEST(CpuObject, OnlyInt8GemmHasUseForTiles) {
   auto gemm = [](int64_t int8, int64_t group) {
     return KernelSpec{"g", "gemm", {{"x_int8", int8}, {"group", group}}};
