@@ -12,8 +12,10 @@
 
 #include "runtime/cache/BlockPool.h"
 #include "runtime/cache/BlockQueue.h"
+#include "runtime/plan/KvGroups.h"
 
 #include <algorithm>
+#include <span>
 
 namespace llmrt {
 
@@ -32,6 +34,17 @@ public:
   WindowPool(int32_t blocks, int32_t mainBlocks, int64_t blockTokens, int64_t window)
       : pool_(blocks), unused_(blocks), keeper_(static_cast<size_t>(blocks), none),
         kept_(static_cast<size_t>(mainBlocks), none), blockTokens_(blockTokens), window_(window) {}
+
+  /// One for each of \p groups but the first, of \p blocks blocks; none where those are none.
+  static std::vector<WindowPool> make(std::span<const KvGroup> groups,
+                                      std::span<const int64_t> blocks, int64_t mainBlocks,
+                                      int64_t blockTokens) {
+    std::vector<WindowPool> pools;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      pools.emplace_back(static_cast<int32_t>(blocks[i]), static_cast<int32_t>(mainBlocks),
+                         blockTokens, groups[i + 1].window);
+    return pools;
+  }
 
   /// The first block that the token at position \p tokens sees.
   int64_t firstNeeded(int64_t tokens) const {

@@ -7,8 +7,8 @@
 #ifndef LLMRT_DEVICE_STEPEXECUTOR_H
 #define LLMRT_DEVICE_STEPEXECUTOR_H
 
-#include "runtime/device/cpu/KernelAbi.h"
 #include "runtime/device/RowDraws.h"
+#include "runtime/device/cpu/KernelAbi.h"
 #include "runtime/plan/KvGroups.h"
 #include "runtime/support/SlowFallback.h"
 #include "runtime/support/Status.h"
@@ -74,6 +74,11 @@ public:
   virtual Status loadKvBlock(int32_t block, const uint8_t *host, uint32_t group = 0) {
     return unsupported("this device can't swap KV blocks");
   }
+
+  /// Whether steps may have LlmrtStep::ancestors; then moveKv() works.
+  virtual bool takesTrees() const { return false; }
+  /// Moves a token's keys and values from one slot (block * blockTokens + offset) to another.
+  virtual void moveKv(int64_t from, int64_t to, uint32_t group = 0) {}
 
   /// Runs one step within the limits that the executor was made for; the caller leaves the step's
   /// kv fields alone. When it returns, logits() holds [R, vocabulary]; rows that rowDraws() gave to

@@ -29,6 +29,12 @@ Result<std::unique_ptr<Drafter>> makeDraftModel(const CpuEngineOptions &options,
   limits.blockTokens = shape.blockTokens;
   limits.kvBlocks = (kvTokens + limits.blockTokens - 1) / limits.blockTokens;
   limits.sampledVocabulary = target.sampledVocabulary;
+  EngineLimits pools;
+  pools.maxSequences = limits.maxSequences;
+  pools.maxBatchedTokens = limits.maxBatchedTokens;
+  pools.blockTokens = limits.blockTokens;
+  pools.prefixCaching = false;
+  limits.windowBlocks = windowBlocks(shape, pools, limits.kvBlocks);
   CpuExecutorOptions device;
   device.threads = options.threads;
   device.largest = {limits.maxBatchedTokens, limits.maxSequences, limits.maxSequences,
@@ -126,7 +132,7 @@ Result<EngineLimits> engineLimits(const ModelShape &shape, const CpuEngineOption
   limits.maxRows =
       options.promptLogits ? std::min(limits.maxBatchedTokens, shape.maxRows) : limits.maxSequences;
   limits.speculation = {options.speculation.tokens, options.speculation.adaptive,
-                        options.speculation.classical};
+                        options.speculation.classical, options.speculation.tree};
   if (options.speculation.tokens > 0) {
     // A window is one sequence's tokens of one step.
     limits.maxBatchedTokens =

@@ -1,5 +1,7 @@
 #include "runtime/engine/DraftModel.h"
 
+#include "runtime/engine/SequenceBlocks.h"
+
 #include <algorithm>
 
 namespace llmrt {
@@ -13,15 +15,24 @@ struct DraftModel::State final : DraftState {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::create(std::unique_ptr<StepExecutor> executor,
                                                        const DraftModelLimits &limits) {
-  LLMRT_RETURN_IF_ERROR(executor->createKvPool(limits.kvBlocks, limits.blockTokens));
+  if (limits.windowBlocks.empty()) {
+    LLMRT_RETURN_IF_ERROR(executor->createKvPool(limits.kvBlocks, limits.blockTokens));
+  } else {
+    std::vector<int64_t> blocks = {limits.kvBlocks};
+    blocks.insert(blocks.end(), limits.windowBlocks.begin(), limits.windowBlocks.end());
+    LLMRT_RETURN_IF_ERROR(executor->createKvPools(blocks, limits.blockTokens));
+  }
   return std::unique_ptr<DraftModel>(new DraftModel(std::move(executor), limits));
 }
 
 DraftModel::DraftModel(std::unique_ptr<StepExecutor> executor, const DraftModelLimits &limits)
     : executor_(std::move(executor)), limits_(limits),
-      cache_(static_cast<int32_t>(limits.kvBlocks), limits.blockTokens, false),
+      cache_(static_cast<int32_t>(limits.kvBlocks), limits.blockTokens, false,
+             WindowPool::make(executor_->shape().kvGroups, limits.windowBlocks, limits.kvBlocks,
+                              limits.blockTokens)),
       builder_({limits.maxBatchedTokens, limits.maxSequences, limits.maxSequences},
-               executor_->shape().queryTile, limits.blockTokens, limits.kvBlocks),
+               executor_->shape().queryTile, limits.blockTokens, limits.kvBlocks,
+               limits.windowBlocks.size()),
       sampler_(limits.sampledVocabulary) {
   chunks_.reserve(static_cast<size_t>(limits.maxSequences));
   guessing_.reserve(static_cast<size_t>(limits.maxSequences));
@@ -33,8 +44,11 @@ std::unique_ptr<DraftState> DraftModel::begin(int64_t maxTokens,
   auto state = std::make_unique<State>();
   int64_t most = std::min<int64_t>(maxTokens, executor_->shape().maxContext);
   state->sequence.tokens.reserve(static_cast<size_t>(maxTokens + 1));
-  state->sequence.blocks.reserve(
-      static_cast<size_t>((most + limits_.blockTokens) / limits_.blockTokens + 1));
+  size_t blocks = static_cast<size_t>((most + limits_.blockTokens) / limits_.blockTokens + 1);
+  state->sequence.blocks.reserve(blocks);
+  state->sequence.windows.resize(limits_.windowBlocks.size());
+  for (WindowBlocks &window : state->sequence.windows)
+    window.blocks.reserve(blocks);
   state->sampling = sampling;
   state->sampling.logprobs = -1;
   return state;
@@ -42,11 +56,16 @@ std::unique_ptr<DraftState> DraftModel::begin(int64_t maxTokens,
 
 void DraftModel::end(DraftState &base) {
   State &state = static_cast<State &>(base);
-  for (int32_t block : state.sequence.blocks)
-    cache_.release(block);
-  state.sequence.blocks.clear();
+  dropBlocks(cache_, state.sequence);
   state.sequence.tokens.clear();
-  state.sequence.computed = state.agreed = 0;
+  state.agreed = 0;
+}
+
+int64_t DraftModel::freeBlocks() const {
+  int64_t blocks = cache_.available();
+  for (const WindowPool &window : cache_.windows())
+    blocks += window.available();
+  return blocks;
 }
 
 bool DraftModel::addChunk(DraftRequest &request, StepBudget &budget) {
@@ -56,16 +75,11 @@ bool DraftModel::addChunk(DraftRequest &request, StepBudget &budget) {
   int64_t end = sequence.computed + count;
   if (count == 0 || budget.sequences == 0 || end > executor_->shape().maxContext)
     return false;
-  while (static_cast<int64_t>(sequence.blocks.size()) * limits_.blockTokens < end) {
-    std::optional<BlockPool::Allocation> block = cache_.allocate();
-    if (!block) {
-      this->end(state); // others may go on
-      ++withoutRoom_;
-      return false;
-    }
-    if (block->used)
-      executor_->clearKvBlock(block->block);
-    sequence.blocks.push_back(block->block);
+  if (!growBlocks(cache_, *executor_, sequence,
+                  (end + limits_.blockTokens - 1) / limits_.blockTokens)) {
+    this->end(state); // others may go on
+    ++withoutRoom_;
+    return false;
   }
   bool last = count == sequence.uncomputed();
   chunks_.push_back({&sequence, count, last ? 1 : 0, 0, last});
@@ -82,7 +96,7 @@ Status DraftModel::runChunks() {
   // A step without rows still needs one: its logits are not looked at.
   if (guessing_.empty())
     chunks_.back().rows = 1;
-  Status executed = executor_->execute(builder_.build(chunks_));
+  Status executed = executor_->executeGroups(builder_.build(chunks_), builder_.windowTables());
   if (!executed)
     return executed.withContext("the draft model");
   for (const Chunk &chunk : chunks_)
@@ -90,25 +104,33 @@ Status DraftModel::runChunks() {
   return Status::ok();
 }
 
+void DraftModel::update(DraftRequest &request) {
+  State &state = static_cast<State &>(*request.state);
+  Sequence &sequence = state.sequence;
+  std::vector<int32_t> &own = sequence.tokens;
+  // What was guessed wrong, and what came instead.
+  size_t same = static_cast<size_t>(state.agreed);
+  while (same < own.size() && same < request.tokens.size() && own[same] == request.tokens[same])
+    ++same;
+  own.assign(request.tokens.begin(), request.tokens.end());
+  state.agreed = static_cast<int64_t>(own.size());
+  if (bool isLong = state.agreed > executor_->shape().shortContext;
+      isLong != sequence.inLongContext) {
+    sequence.inLongContext = isLong;
+    dropBlocks(cache_, sequence);
+  }
+  // The last token is computed again if need be: its logits are the first guess. Nothing before it
+  // is, whatever is guessed wrong from here on.
+  sequence.computed = std::min({sequence.computed, static_cast<int64_t>(same), state.agreed - 1});
+  slideBlocks(cache_, executor_->shape().window, limits_.blockTokens, sequence, sequence.computed);
+}
+
 Status DraftModel::propose(std::span<DraftRequest> requests) {
   StepBudget budget{limits_.maxBatchedTokens, limits_.maxSequences, limits_.maxSequences};
   chunks_.clear();
   guessing_.clear();
   for (DraftRequest &request : requests) {
-    State &state = static_cast<State &>(*request.state);
-    std::vector<int32_t> &own = state.sequence.tokens;
-    // What was guessed wrong, and what came instead.
-    size_t same = static_cast<size_t>(state.agreed);
-    while (same < own.size() && same < request.tokens.size() && own[same] == request.tokens[same])
-      ++same;
-    own.assign(request.tokens.begin(), request.tokens.end());
-    state.agreed = static_cast<int64_t>(own.size());
-    if (bool isLong = state.agreed > executor_->shape().shortContext;
-        isLong != state.sequence.inLongContext)
-      state.sequence.inLongContext = isLong, same = 0;
-    // The last token is computed again if need be: its logits are the first guess.
-    state.sequence.computed = std::min({state.sequence.computed, static_cast<int64_t>(same),
-                                        static_cast<int64_t>(own.size()) - 1});
+    update(request);
     if (request.limit > 0)
       (void)addChunk(request, budget);
   }

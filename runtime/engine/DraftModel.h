@@ -21,6 +21,7 @@ namespace llmrt {
 struct DraftModelLimits {
   int64_t maxBatchedTokens = 512, maxSequences = 1; ///< of a step
   int64_t blockTokens = 16, kvBlocks = 0;           ///< of its own pool
+  std::vector<int64_t> windowBlocks = {};           ///< as EngineLimits::windowBlocks
   int32_t sampledVocabulary = 0;                    ///< ids that the large model may draw
 };
 
@@ -31,6 +32,8 @@ public:
                                                     const DraftModelLimits &limits);
 
   const char *name() const override { return "draft model"; }
+  /// Blocks that no sequence holds, of the widest layers and of all others.
+  int64_t freeBlocks() const;
   std::unique_ptr<DraftState> begin(int64_t maxTokens,
                                     const SamplingParams &sampling) const override;
   Status propose(std::span<DraftRequest> requests) override;
@@ -44,6 +47,8 @@ public:
 private:
   struct State;
   DraftModel(std::unique_ptr<StepExecutor> executor, const DraftModelLimits &limits);
+  /// Takes over the text of \p request, and what is computed of it already.
+  void update(DraftRequest &request);
   /// Puts the tokens that \p request's sequence still needs before it can guess into a chunk, as
   /// far as \p budget goes; false if there is no room for them.
   bool addChunk(DraftRequest &request, StepBudget &budget);

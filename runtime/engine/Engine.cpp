@@ -12,15 +12,6 @@ StepBudget budgetOf(const EngineLimits &limits) {
 
 using Clock = RequestStats::Clock;
 
-std::vector<WindowPool> windowPools(const ModelShape &shape, const EngineLimits &limits) {
-  std::vector<WindowPool> pools;
-  for (size_t i = 0; i < limits.windowBlocks.size(); ++i)
-    pools.emplace_back(static_cast<int32_t>(limits.windowBlocks[i]),
-                       static_cast<int32_t>(limits.kvBlocks), limits.blockTokens,
-                       shape.kvGroups[i + 1].window);
-  return pools;
-}
-
 } // namespace
 
 std::string_view finishReasonName(FinishReason reason) {
@@ -103,7 +94,8 @@ Engine::Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limit
                std::unique_ptr<Drafter> drafter)
     : executor_(std::move(executor)), limits_(limits),
       cache_(static_cast<int32_t>(limits.kvBlocks), limits.blockTokens, limits.prefixCaching,
-             windowPools(executor_->shape(), limits)),
+             WindowPool::make(executor_->shape().kvGroups, limits.windowBlocks, limits.kvBlocks,
+                              limits.blockTokens)),
       hostBlocks_(static_cast<int32_t>(limits.swapBlocks)),
       builder_(budgetOf(limits), executor_->shape().queryTile, limits.blockTokens,
                std::min(limits.kvBlocks, blocksFor(executor_->shape().maxContext)),
@@ -115,10 +107,13 @@ Engine::Engine(std::unique_ptr<StepExecutor> executor, const EngineLimits &limit
   for (size_t i = 0; i < limits.windowBlocks.size(); ++i)
     metrics_.windowBlocks[i].set(limits.windowBlocks[i]),
         metrics_.windowTokens[i].set(shape().kvGroups[i + 1].window);
-  if (drafter && limits.speculation.tokens > 0)
+  if (drafter && limits.speculation.tokens > 0) {
+    SpeculationLimits speculation = limits.speculation;
+    speculation.trees &= executor_->takesTrees() && !speculation.classical;
     speculator_ =
-        std::make_unique<Speculator>(std::move(drafter), limits.speculation, limits.maxSequences,
+        std::make_unique<Speculator>(std::move(drafter), speculation, limits.maxSequences,
                                      limits.maxBatchedTokens, executor_->shape().shortContext);
+  }
   measure();
 }
 
@@ -138,7 +133,9 @@ Status Engine::step() {
   if (speculator_)
     if (Status proposed = speculator_->propose(running_); !proposed)
       return failStep(proposed);
-  scheduleStep(running_, budgetOf(limits_), chunks_);
+  StepBudget budget = budgetOf(limits_);
+  budget.queryTile = shape().queryTile;
+  scheduleStep(running_, budget, chunks_);
   Status allocated = allocateBlocks();
   if (chunks_.empty()) {
     // Beams that wait for one that has no place: they give way, the last ones first.
@@ -198,14 +195,21 @@ Status Engine::failStep(const Status &failure) {
 void Engine::measure() {
   int64_t live = 0, held = 0;
   for (const std::unique_ptr<Sequence> &sequence : running_) {
-    live += sequence->computed - sequence->firstBlock * limits_.blockTokens;
-    held += (static_cast<int64_t>(sequence->blocks.size()) - sequence->firstBlock) *
-            limits_.blockTokens;
+    auto add = [&](size_t blocks, int64_t firstBlock, uint64_t bytesPerToken) {
+      const int64_t bytes = static_cast<int64_t>(bytesPerToken);
+      live += (sequence->computed - firstBlock * limits_.blockTokens) * bytes;
+      held += (static_cast<int64_t>(blocks) - firstBlock) * limits_.blockTokens * bytes;
+    };
+    add(sequence->blocks.size(), sequence->firstBlock,
+        sequence->windows.empty() ? shape().kvBytesPerToken : shape().kvGroups[0].bytesPerToken);
+    for (size_t i = 0; i < sequence->windows.size(); ++i)
+      add(sequence->windows[i].blocks.size(), sequence->windows[i].firstBlock,
+          shape().kvGroups[i + 1].bytesPerToken);
   }
   metrics_.running.set(static_cast<int64_t>(running_.size()));
   metrics_.waiting.set(static_cast<int64_t>(waiting_.size()));
-  metrics_.kvTokensLive.set(live);
-  metrics_.kvTokensHeld.set(held);
+  metrics_.kvBytesLive.set(live);
+  metrics_.kvBytesHeld.set(held);
   metrics_.kvBlocksUsed.set(cache_.capacity() - cache_.available());
   for (size_t i = 0; i < cache_.windows().size(); ++i)
     metrics_.windowBlocksUsed[i].set(cache_.windows()[i].capacity() -

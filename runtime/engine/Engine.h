@@ -131,14 +131,12 @@ private:
   Status allocateBlocks();
   Status makeRoom(const Sequence &sequence, int64_t tokens, bool &fits);
   bool grow(Sequence &sequence, int64_t tokens);
-  bool growWindows(Sequence &sequence);
   bool ownLastBlock(Sequence &sequence, Status &status);
   void preemptLast();
   void saveToHost(Sequence &sequence);
   void shareBlocks(const Sequence &from, Sequence &to);
   /// Bytes of a block in host memory, with those of all groups beside it.
   uint64_t hostBlockBytes() const;
-  void dropBlocks(Sequence &sequence);
   void freeHostBlocks(Sequence &sequence);
   /// Where its blocks are found in the prefix cache: tokens have other keys in long contexts.
   PrefixCache::Serial rootOf(const Sequence &sequence);
@@ -166,6 +164,11 @@ private:
   /// \p guess is the index of the guess that is verified, for the classical rule; -1: none.
   int32_t draw(Sequence &sequence, Row row, int64_t guess = -1);
   Result<SampledToken> drawnByDevice(const Sequence &sequence, int32_t token) const;
+  /// Compares the guesses behind \p parent with the token that came; the one that is it, or
+  /// DraftTree::root.
+  int32_t followGuess(Sequence &sequence, int32_t parent, int32_t token);
+  /// Moves the keys and values of a guess from one place of the sequence to another.
+  void moveKv(const Sequence &sequence, int64_t from, int64_t to);
   /// Adds the drawn token and ends the sequence if that is due.
   void commitToken(Sequence &sequence, const SampledToken &token);
   // EngineBeams.cpp: beam search.

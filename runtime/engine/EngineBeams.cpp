@@ -7,6 +7,7 @@
 // has none takes up one of those copies. One that was preempted when it is copied has no blocks to
 // share: the copy computes its tokens again.
 #include "runtime/engine/Engine.h"
+#include "runtime/engine/SequenceBlocks.h"
 
 #include <algorithm>
 #include <cassert>
@@ -113,7 +114,7 @@ void Engine::moveBeams(Sequence &sequence) {
     unused.erase(first);
   }
   for (Sequence *place : unused) {
-    dropBlocks(*place);
+    dropBlocks(cache_, *place);
     freeHostBlocks(*place);
   }
   for (size_t i = 0; i < next.size(); ++i) {

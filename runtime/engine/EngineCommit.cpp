@@ -2,6 +2,7 @@
 #include "runtime/decode/grammar/GrammarMatcher.h"
 #include "runtime/engine/DrawOnDevice.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/engine/SequenceBlocks.h"
 
 #include <algorithm>
 
@@ -68,24 +69,56 @@ void Engine::commit(const Chunk &chunk, Row first) {
     metrics_.drafts.add(1);
     metrics_.draftTokens.add(chunk.drafted);
   }
-  for (int64_t i = 0;; ++i, row = row + 1) {
-    int32_t token = draw(sequence, row, i < chunk.drafted ? i : -1);
-    // Behind the window the guess was not verified, but it can be compared as well.
-    bool guessed = i < static_cast<int64_t>(sequence.draft.size()) && token >= 0;
-    bool same = guessed && token == sequence.draft[static_cast<size_t>(i)];
-    if (guessed)
-      speculator_->observe(sequence, i, same);
-    if (i == chunk.drafted || !same)
+  // Down the tree of guesses, as far as they are what is drawn. Row i + 1 is that of guess i.
+  const int64_t known = sequence.computed;
+  for (int32_t at = DraftTree::root;;) {
+    const int64_t next = at + 1; // of a chain: the classical rule has no other
+    int32_t token = draw(sequence, row + next, next < chunk.drafted ? next : -1);
+    at = token < 0 ? DraftTree::root : followGuess(sequence, at, token);
+    if (at == DraftTree::root || at >= chunk.drafted)
       break;
     ++sequence.stats.acceptedTokens;
     metrics_.acceptedTokens.add(1);
     if (sequence.finished)
       break;
-    ++sequence.computed; // the guess was right, so its keys and values are
+    // The guess was right, so its keys and values are: in the place of its position from now on.
+    if (known + at != sequence.computed)
+      moveKv(sequence, known + at, sequence.computed);
+    ++sequence.computed;
   }
   sequence.draft.clear();
+  sequence.tree.clear();
   keepFullBlocks(sequence);
   slideWindow(sequence);
+}
+
+int32_t Engine::followGuess(Sequence &sequence, int32_t parent, int32_t token) {
+  // Behind the window a guess was not verified, but it can be compared as well.
+  int32_t found = DraftTree::root;
+  const int32_t count = static_cast<int32_t>(sequence.draft.size());
+  for (int32_t i = parent + 1; i < count; ++i) {
+    if (sequence.tree.parent(i) != parent)
+      continue;
+    const bool same = sequence.draft[static_cast<size_t>(i)] == token;
+    speculator_->observe(sequence, i, same);
+    if (same && found == DraftTree::root)
+      found = i;
+    if (sequence.tree.isChain())
+      break;
+  }
+  return found;
+}
+
+void Engine::moveKv(const Sequence &sequence, int64_t from, int64_t to) {
+  auto slot = [&](std::span<const int32_t> blocks, int64_t place) {
+    return int64_t(blocks[static_cast<size_t>(place / limits_.blockTokens)]) * limits_.blockTokens +
+           place % limits_.blockTokens;
+  };
+  executor_->moveKv(slot(sequence.blocks, from), slot(sequence.blocks, to));
+  for (uint32_t w = 0; w < sequence.windows.size(); ++w) {
+    const std::vector<int32_t> &blocks = sequence.windows[w].blocks;
+    executor_->moveKv(slot(blocks, from), slot(blocks, to), w + 1);
+  }
 }
 
 void Engine::givePromptRows(Sequence &sequence, std::span<const float> logits) {
@@ -274,7 +307,7 @@ void Engine::removeFinished() {
   auto leave = [&](const std::unique_ptr<Sequence> &sequence) {
     if (!sequence->finished)
       return false;
-    dropBlocks(*sequence);
+    dropBlocks(cache_, *sequence);
     freeHostBlocks(*sequence);
     if (speculator_)
       speculator_->end(*sequence);

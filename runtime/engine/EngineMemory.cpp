@@ -1,5 +1,6 @@
 // Which sequence runs, and who holds which KV block.
 #include "runtime/engine/Engine.h"
+#include "runtime/engine/SequenceBlocks.h"
 
 #include <algorithm>
 #include <cassert>
@@ -120,32 +121,7 @@ Status Engine::restore(Sequence &sequence) {
 }
 
 bool Engine::grow(Sequence &sequence, int64_t tokens) {
-  bool fits = true;
-  while (fits && static_cast<int64_t>(sequence.blocks.size()) < blocksFor(tokens)) {
-    std::optional<BlockPool::Allocation> block = cache_.allocate();
-    if (block && block->used)
-      executor_->clearKvBlock(block->block);
-    if (block)
-      sequence.blocks.push_back(block->block);
-    fits = block.has_value();
-  }
-  return growWindows(sequence) && fits;
-}
-
-bool Engine::growWindows(Sequence &sequence) {
-  for (uint32_t w = 0; w < sequence.windows.size(); ++w) {
-    WindowBlocks &own = sequence.windows[w];
-    while (own.blocks.size() < sequence.blocks.size()) {
-      std::optional<BlockPool::Allocation> block = cache_.windows()[w].allocate();
-      assert(block && "a window's pool suffices for all that run");
-      if (!block)
-        return false;
-      if (block->used)
-        executor_->clearKvBlock(block->block, w + 1);
-      own.blocks.push_back(block->block);
-    }
-  }
-  return true;
+  return growBlocks(cache_, *executor_, sequence, blocksFor(tokens));
 }
 
 namespace {
@@ -259,8 +235,9 @@ void Engine::preemptLast() {
   if (limits_.preemption == PreemptionMode::Swap ||
       (limits_.preemption == PreemptionMode::Auto && swap < recompute))
     saveToHost(*sequence);
-  dropBlocks(*sequence);
+  dropBlocks(cache_, *sequence);
   sequence->draft.clear();
+  sequence->tree.clear();
   sequence->window = 0;
   if (speculator_)
     speculator_->end(*sequence);
@@ -306,24 +283,6 @@ void Engine::freeHostBlocks(Sequence &sequence) {
   sequence.swappedTokens = 0;
 }
 
-void Engine::dropBlocks(Sequence &sequence) {
-  // From the last to the first: the cache then forgets the ends of texts before their beginnings.
-  for (auto block = sequence.blocks.rbegin(); block != sequence.blocks.rend(); ++block)
-    if (*block != Sequence::slidOut)
-      cache_.release(*block);
-  sequence.blocks.clear();
-  for (size_t w = 0; w < sequence.windows.size(); ++w) {
-    WindowBlocks &own = sequence.windows[w];
-    for (auto block = own.blocks.rbegin(); block != own.blocks.rend(); ++block)
-      if (*block != WindowBlocks::slidOut)
-        cache_.windows()[w].release(*block);
-    own.blocks.clear();
-    own.firstBlock = 0;
-  }
-  sequence.computed = sequence.firstBlock = sequence.keptBlocks = 0;
-  sequence.keptNode = 0;
-}
-
 PrefixCache::Serial Engine::rootOf(const Sequence &sequence) {
   return cache_.root(sequence.options().cacheSalt, sequence.inLongContext);
 }
@@ -331,7 +290,7 @@ PrefixCache::Serial Engine::rootOf(const Sequence &sequence) {
 void Engine::enterLongContext(Sequence &sequence) {
   // Its keys and values are of the short context: all tokens are computed again, but for what
   // other long sequences left in the prefix cache.
-  dropBlocks(sequence);
+  dropBlocks(cache_, sequence);
   sequence.inLongContext = true;
   sequence.keptNode =
       cache_.take(rootOf(sequence), reusable(sequence), sequence.blocks, sequence.windows);
@@ -364,28 +323,7 @@ void Engine::keepFullBlocks(Sequence &sequence) {
 }
 
 void Engine::slideWindow(Sequence &sequence) {
-  for (size_t w = 0; w < sequence.windows.size(); ++w) {
-    WindowPool &pool = cache_.windows()[w];
-    WindowBlocks &own = sequence.windows[w];
-    for (int64_t first = pool.firstNeeded(sequence.computed); own.firstBlock < first;
-         ++own.firstBlock) {
-      int32_t &block = own.blocks[static_cast<size_t>(own.firstBlock)];
-      if (block != WindowBlocks::slidOut)
-        pool.release(block);
-      block = WindowBlocks::slidOut;
-    }
-  }
-  int64_t window = shape().window;
-  if (window == 0)
-    return;
-  // The next token, at position `computed`, sees those from computed - window + 1 on.
-  int64_t first = std::max<int64_t>(0, sequence.computed - window + 1) / limits_.blockTokens;
-  for (; sequence.firstBlock < first; ++sequence.firstBlock) {
-    int32_t &block = sequence.blocks[static_cast<size_t>(sequence.firstBlock)];
-    if (block != Sequence::slidOut)
-      cache_.release(block);
-    block = Sequence::slidOut;
-  }
+  slideBlocks(cache_, shape().window, limits_.blockTokens, sequence, sequence.computed);
 }
 
 } // namespace llmrt

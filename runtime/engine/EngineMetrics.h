@@ -37,8 +37,9 @@ struct EngineMetrics {
   /// The same of each group of layers with a narrower window, the widest first; 0: no such group.
   std::array<Meter<int64_t>, maxKvGroups - 1> windowBlocks, windowBlocksUsed;
   std::array<Meter<int64_t>, maxKvGroups - 1> windowTokens; ///< how far they look back
-  Meter<int64_t> kvTokensLive; ///< in those blocks, shared ones counted once for each holder
-  Meter<int64_t> kvTokensHeld; ///< room of those blocks, counted the same way
+  /// Bytes of all those blocks, of all groups, and how many of them have tokens in them; shared
+  /// blocks count once for each holder.
+  Meter<int64_t> kvBytesHeld, kvBytesLive;
   Meter<int64_t> blocksCached; ///< kept for later requests, used by nobody now
 
   // Since the engine was made.
@@ -64,8 +65,8 @@ struct EngineMetrics {
   }
   /// Of the memory that sequences hold, the share with live tokens in it.
   double kvOccupancy() const {
-    return kvTokensHeld > 0 ? static_cast<double>(kvTokensLive) / static_cast<double>(kvTokensHeld)
-                            : 1;
+    return kvBytesHeld > 0 ? static_cast<double>(kvBytesLive) / static_cast<double>(kvBytesHeld)
+                           : 1;
   }
   /// Measured over predicted time of all steps; 0 where nothing is predicted.
   double stepTimeRatio() const {

@@ -132,6 +132,7 @@ std::unique_ptr<Sequence> Engine::makeSequence(std::shared_ptr<RequestState> req
     sequence->grammar = std::make_unique<GrammarMatcher>(options.grammar, options.vocabularyTrie);
   if (speculator_ && !request->beams && limit - sequence->promptTokens > 1) {
     sequence->draft.reserve(static_cast<size_t>(speculator_->limits().tokens));
+    sequence->tree.reserve(static_cast<size_t>(speculator_->limits().tokens));
     sequence->speculation = speculator_->begin(limit, sequence->sampling);
   }
   sequence->drawsOnDevice =

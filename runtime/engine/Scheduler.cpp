@@ -14,10 +14,11 @@ void addWindows(std::vector<Chunk> &chunks, StepBudget &left) {
     for (Chunk &chunk : chunks) {
       if (chunk.drafted >= chunk.sequence->window)
         continue;
-      if (left.tokens == 0 || left.rows == 0)
+      const int64_t tokens = chunk.sequence->tree.isAside(chunk.drafted) ? left.queryTile : 1;
+      if (left.tokens < tokens || left.rows == 0)
         return;
       ++chunk.drafted, ++chunk.tokens, ++chunk.rows;
-      --left.tokens, --left.rows;
+      left.tokens -= tokens, --left.rows;
       more = true;
     }
   }

@@ -14,6 +14,8 @@ namespace llmrt {
 /// Limits of one step.
 struct StepBudget {
   int64_t tokens = 0, sequences = 0, rows = 0;
+  /// Tokens a query tile. A guess aside of a chain has a tile of its own, and counts as a full one.
+  int64_t queryTile = 1;
 };
 
 /// A run of one sequence's next tokens. Rows are its last `rows` tokens: none inside a prompt, one

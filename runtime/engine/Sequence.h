@@ -5,6 +5,7 @@
 #include "runtime/cache/PrefixCache.h"
 #include "runtime/decode/TokenHistory.h"
 #include "runtime/engine/Request.h"
+#include "runtime/speculate/DraftTree.h"
 
 #include <memory>
 #include <tuple>
@@ -66,6 +67,7 @@ struct Sequence {
 
   /// Guesses of the next tokens, and how many of them the next step verifies.
   std::vector<int32_t> draft;
+  DraftTree tree; ///< how they hang together
   int64_t window = 0;
   std::unique_ptr<SpeculationState> speculation; ///< null: no guessing
 

@@ -9,8 +9,10 @@ namespace llmrt {
 namespace {
 
 /// Before anything was seen: a little hope, more where the drafter is sure.
-constexpr DraftShares firstShares = {
-    {{0.35f, 0.5f, 0.6f}, {0.5f, 0.65f, 0.75f}, {0.65f, 0.8f, 0.9f}, {0.8f, 0.9f, 0.95f}}};
+constexpr DraftShares firstShares = {{{0.35f, 0.5f, 0.6f, 0.12f},
+                                      {0.5f, 0.65f, 0.75f, 0.12f},
+                                      {0.65f, 0.8f, 0.9f, 0.1f},
+                                      {0.8f, 0.9f, 0.95f, 0.05f}}};
 /// Weight of the newest guess, in a sequence and over all.
 constexpr float sequenceRate = 0.12f, overallRate = 0.02f;
 /// Weight of a costly drafter's newest time.
@@ -53,15 +55,19 @@ void Speculator::end(Sequence &sequence) {
     drafter_->end(*sequence.speculation->drafts);
 }
 
-float Speculator::shareOf(const Sequence &sequence, int32_t grade, int64_t guess) const {
-  float own = sequence.speculation->accepted[size_t(grade)][draftPlace(guess)];
-  return own > 0 ? own : shares_[size_t(grade)][draftPlace(guess)];
+float Speculator::shareOf(const Sequence &sequence, int32_t grade, size_t place) const {
+  float own = sequence.speculation->accepted[size_t(grade)][place];
+  return own > 0 ? own : shares_[size_t(grade)][place];
+}
+
+static size_t placeOf(const DraftTree &tree, int64_t guess) {
+  return tree.isLaterChoice(guess) ? secondChoice : draftPlace(tree.depth(guess));
 }
 
 void Speculator::observe(Sequence &sequence, int64_t guess, bool cameTrue) {
   int32_t grade = sequence.speculation->grade;
-  size_t place = draftPlace(guess);
-  float value = cameTrue ? 1.0f : 0.0f, before = shareOf(sequence, grade, guess);
+  size_t place = placeOf(sequence.tree, guess);
+  float value = cameTrue ? 1.0f : 0.0f, before = shareOf(sequence, grade, place);
   sequence.speculation->accepted[size_t(grade)][place] =
       std::max(before + (value - before) * sequenceRate, 1e-6f);
   float &overall = shares_[size_t(grade)][place];
@@ -108,7 +114,7 @@ int64_t Speculator::costlyWindow(int64_t decoding, const Sequence &sequence) con
   double plain = stepSeconds(decoding), best = 1 / plain, expected = 1, chance = 1;
   int64_t window = 0;
   for (int64_t k = 1; k <= limits_.tokens; ++k) {
-    expected += chance *= double(shareOf(sequence, 0, k - 1));
+    expected += chance *= double(shareOf(sequence, 0, draftPlace(k)));
     double seconds = stepSeconds(decoding * (k + 1)) + secondsPerGuess_ * static_cast<double>(k);
     if (expected / seconds > best)
       best = expected / seconds, window = k;
@@ -128,6 +134,7 @@ Status Speculator::propose(std::span<const std::unique_ptr<Sequence>> running) {
     sincePlain_ = 0;
   for (const std::unique_ptr<Sequence> &sequence : running) {
     sequence->draft.clear();
+    sequence->tree.clear();
     sequence->window = 0;
     if (!sequence->speculation || !sequence->isDecoding() || sequence->finished)
       continue;
@@ -145,7 +152,9 @@ Status Speculator::propose(std::span<const std::unique_ptr<Sequence>> running) {
       continue;
     requests_.push_back({state.drafts.get(), sequence->tokens, &sequence->sampling,
                          &sequence->history, limit, &sequence->draft,
-                         limits_.classical ? &state.distributions : nullptr, 0});
+                         limits_.classical ? &state.distributions : nullptr,
+                         // A grammar's masks are made along one path.
+                         limits_.trees && !sequence->grammar ? &sequence->tree : nullptr, 0});
     state.distributions.clear();
     sequences_.push_back(sequence.get());
   }
@@ -181,20 +190,57 @@ Status Speculator::propose(std::span<const std::unique_ptr<Sequence>> running) {
   return Status::ok();
 }
 
+void Speculator::weigh(Sequence &sequence) const {
+  SpeculationState &state = *sequence.speculation;
+  const int64_t count = static_cast<int64_t>(sequence.draft.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t parent = sequence.tree.parent(i);
+    const float share = shareOf(sequence, state.grade, placeOf(sequence.tree, i));
+    state.chances[size_t(i)] = parent < 0 ? share : state.chances[size_t(parent)] * share;
+    // No guess is likelier than its parent, so parents stay before their children.
+    int64_t at = i;
+    for (; at > 0 && state.chances[state.order[size_t(at - 1)]] < state.chances[size_t(i)]; --at)
+      state.order[size_t(at)] = state.order[size_t(at - 1)];
+    state.order[size_t(at)] = static_cast<uint8_t>(i);
+  }
+}
+
+void Speculator::gather(Sequence &sequence) {
+  if (sequence.tree.isChain())
+    return;
+  const size_t count = sequence.draft.size();
+  SpeculationState &state = *sequence.speculation;
+  std::array<bool, maxGuesses> isTaken{};
+  for (int64_t i = 0; i < sequence.window; ++i)
+    isTaken[state.order[size_t(i)]] = true;
+  std::array<int32_t, maxGuesses> place, tokens, parents;
+  std::array<bool, maxGuesses> isLaterChoice;
+  int32_t next = 0;
+  for (bool taken : {true, false})
+    for (size_t i = 0; i < count; ++i)
+      if (isTaken[i] == taken) {
+        const int32_t parent = sequence.tree.parent(int64_t(i));
+        parents[size_t(next)] = parent < 0 ? DraftTree::root : place[size_t(parent)];
+        isLaterChoice[size_t(next)] = sequence.tree.isLaterChoice(int64_t(i));
+        tokens[size_t(next)] = sequence.draft[i];
+        place[i] = next++;
+      }
+  std::copy_n(tokens.begin(), count, sequence.draft.begin());
+  sequence.tree.clear();
+  for (size_t i = 0; i < count; ++i)
+    sequence.tree.add(parents[i], isLaterChoice[i]);
+}
+
 void Speculator::chooseWindows() {
   // The next guess that is most likely reached and true joins, one after the other; the number of
   // guesses with the most tokens a second wins. Looking on behind a loss finds steps in the curve.
   double tokens = static_cast<double>(sequences_.size()), expected = tokens;
   int64_t size = static_cast<int64_t>(sequences_.size()), best = 0, taken = 0;
   double bestRate = expected / stepSeconds(size);
-  auto worth = [this](const Sequence &s) {
+  auto worth = [](const Sequence &s) -> double {
     return s.window < static_cast<int64_t>(s.draft.size())
-               ? s.speculation->reached * double(shareOf(s, s.speculation->grade, s.window))
+               ? double(s.speculation->chances[s.speculation->order[size_t(s.window)]])
                : 0;
-  };
-  auto startOver = [this] {
-    for (Sequence *s : sequences_)
-      s->window = 0, s->speculation->reached = 1;
   };
   auto takeNext = [&]() -> double {
     Sequence *next = nullptr;
@@ -203,18 +249,22 @@ void Speculator::chooseWindows() {
       if (double value = worth(*s); value > most)
         most = value, next = s;
     if (next)
-      ++next->window, next->speculation->reached = most;
+      ++next->window;
     return most;
   };
-  startOver();
+  for (Sequence *s : sequences_)
+    weigh(*s);
   for (double value; (value = takeNext()) > 0.01;) {
     expected += value;
     if (double rate = expected / stepSeconds(size + ++taken); rate > bestRate)
       bestRate = rate, best = taken;
   }
-  startOver();
+  for (Sequence *s : sequences_)
+    s->window = 0;
   for (taken = 0; taken < best; ++taken)
     (void)takeNext();
+  for (Sequence *s : sequences_)
+    gather(*s);
 }
 
 } // namespace llmrt

@@ -21,18 +21,16 @@
 
 namespace llmrt {
 
-/// Guesses a window at most.
-inline constexpr int64_t maxGuesses = 64;
-
 struct SpeculationLimits {
   int64_t tokens = 0;     ///< guesses a window at most
   bool adaptive = true;   ///< false: always as many as there are
   bool classical = false; ///< acceptance with probability p / q, Sampler::sampleClassical
+  bool trees = false;     ///< drafters may give several choices for a token
 };
 
-/// Where in a window a guess stands: the first, the second or third, a later one.
-inline constexpr size_t draftPlaces = 3;
-inline size_t draftPlace(int64_t guess) { return guess == 0 ? 0 : guess < 3 ? 1 : 2; }
+/// Where in a window a guess stands: the first, the second or third, a later one; a second choice.
+inline constexpr size_t draftPlaces = 4, secondChoice = 3;
+inline size_t draftPlace(int64_t depth) { return depth == 1 ? 0 : depth <= 3 ? 1 : 2; }
 /// The share of guesses that came true behind true ones, by grade and place.
 using DraftShares = std::array<std::array<float, draftPlaces>, draftGrades>;
 
@@ -42,7 +40,10 @@ struct SpeculationState {
   DraftShares accepted{};           ///< moving; 0: not seen yet
   DraftDistributions distributions; ///< of the present guesses, for the classical rule
   int32_t grade = 0;                ///< of the present guesses
-  double reached = 1;     ///< while windows are chosen: that all guesses in this one come true
+  /// While windows are chosen: that guess i comes true, and the guesses by that, the likeliest
+  /// first.
+  std::array<float, maxGuesses> chances;
+  std::array<uint8_t, maxGuesses> order;
   int64_t sinceGuess = 0; ///< tokens since a costly drafter was asked
   bool asked = false;     ///< before: the first time, the drafter has to read the prompt
 };
@@ -72,8 +73,8 @@ public:
   std::unique_ptr<SpeculationState> begin(int64_t maxTokens, const SamplingParams &sampling) const;
   /// Sets Sequence::draft and Sequence::window of those that decode.
   Status propose(std::span<const std::unique_ptr<Sequence>> running);
-  /// Guess \p guess of the window, all before which came true, was compared with the token that
-  /// came.
+  /// Guess \p guess of the window, all of whose ancestors came true, was compared with the token
+  /// that came.
   void observe(Sequence &sequence, int64_t guess, bool cameTrue);
   /// A step of \p tokens tokens, all of sequences that decode, took \p seconds.
   void observeStep(int64_t tokens, double seconds);
@@ -83,10 +84,14 @@ public:
   double stepSeconds(int64_t tokens) const;
 
 private:
-  float shareOf(const Sequence &sequence, int32_t grade, int64_t guess) const;
+  float shareOf(const Sequence &sequence, int32_t grade, size_t place) const;
   int64_t wanted(const Sequence &sequence) const;
   /// The window that pays for all of \p decoding sequences alike, when guessing itself takes time.
   int64_t costlyWindow(int64_t decoding, const Sequence &sequence) const;
+  /// Sets SpeculationState::chances and order.
+  void weigh(Sequence &sequence) const;
+  /// Moves the guesses of the window to the draft's beginning, in the order that they had.
+  static void gather(Sequence &sequence);
   void chooseWindows();
 
   std::unique_ptr<Drafter> drafter_;

@@ -25,7 +25,9 @@ StepBuilder::StepBuilder(const StepBudget &largest, int64_t queryTile, int64_t b
       blockTable_(makeArray<int32_t>(largest.sequences * maxBlocksPerSequence)),
       logitRows_(makeArray<int32_t>(largest.rows)), tileSeq_(makeArray<int32_t>(maxTiles_)),
       tileStart_(makeArray<int32_t>(maxTiles_)), tileCount_(makeArray<int32_t>(maxTiles_)),
-      longContext_(makeArray<int32_t>(largest.tokens)), slots_(makeArray<int64_t>(largest.tokens)) {
+      longContext_(makeArray<int32_t>(largest.tokens)),
+      ancestors_(makeArray<int32_t>(largest.tokens * maxGuesses)),
+      slots_(makeArray<int64_t>(largest.tokens)) {
   step_.tokens = tokens_.get();
   step_.positions = positions_.get();
   step_.queryStart = queryStart_.get();
@@ -51,16 +53,40 @@ void StepBuilder::fillTable(std::span<const int32_t> blocks, int32_t *row, int64
   std::fill(row + blocks.size(), row + width, 0);
 }
 
+int64_t StepBuilder::treeWidth(std::span<const Chunk> chunks) {
+  int64_t width = 0;
+  for (const Chunk &chunk : chunks)
+    for (int64_t i = 0; i < chunk.drafted; ++i)
+      if (chunk.sequence->tree.isAside(i))
+        width = std::max(width, chunk.sequence->tree.depth(i));
+  return width;
+}
+
+void StepBuilder::fillAncestors(const DraftTree &tree, int64_t guess, int64_t t, int64_t newest) {
+  // The newest token of the text is one of them, so that a guess right behind it has one, too.
+  int32_t *row = &ancestors_[t * step_.ancestorWidth];
+  const int64_t depth = tree.depth(guess);
+  std::fill(row + depth, row + step_.ancestorWidth, -1);
+  for (int64_t i = depth - 1; i > 0; --i) {
+    guess = tree.parent(guess);
+    row[i] = static_cast<int32_t>(newest + 1 + guess);
+  }
+  row[0] = static_cast<int32_t>(newest);
+}
+
 LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
   // The table is as wide as the longest sequence of this step.
   int64_t width = 1;
   for (const Chunk &chunk : chunks)
     width = std::max(width, static_cast<int64_t>(chunk.sequence->blocks.size()));
+  step_.ancestorWidth = treeWidth(chunks);
+  step_.ancestors = step_.ancestorWidth > 0 ? ancestors_.get() : nullptr;
 
   int64_t t = 0, r = 0, q = 0, s = 0;
   for (const Chunk &chunk : chunks) {
     const Sequence &sequence = *chunk.sequence;
-    int64_t first = sequence.computed, end = first + chunk.tokens;
+    const int64_t first = sequence.computed, end = first + chunk.tokens;
+    const int64_t known = static_cast<int64_t>(sequence.tokens.size());
     assert(end <= static_cast<int64_t>(sequence.blocks.size()) * blockTokens_ &&
            "a token without a KV block");
     queryStart_[s] = static_cast<int32_t>(t);
@@ -68,26 +94,36 @@ LlmrtStep &StepBuilder::build(std::span<const Chunk> chunks) {
     fillTable(sequence.blocks, &blockTable_[s * width], width);
     for (size_t i = 0; i < windows_.size(); ++i)
       fillTable(sequence.windows[i].blocks, &windows_[i].blockTable[s * width], width);
-    for (int64_t done = 0; done < chunk.tokens; done += queryTile_) {
-      tileSeq_[q] = static_cast<int32_t>(s);
-      tileStart_[q] = static_cast<int32_t>(t + done);
-      tileCount_[q] = static_cast<int32_t>(std::min(queryTile_, chunk.tokens - done));
-      ++q;
-    }
-    for (int64_t position = first; position < end; ++position, ++t) {
-      int64_t known = static_cast<int64_t>(sequence.tokens.size());
-      tokens_[t] = position < known ? sequence.tokens[static_cast<size_t>(position)]
-                                    : sequence.draft[static_cast<size_t>(position - known)];
-      positions_[t] = static_cast<int32_t>(position);
+    bool tileIsOpen = false;
+    for (int64_t place = first; place < end; ++place, ++t) {
+      // A guess takes the next slot, whatever its position.
+      const int64_t guess = place - known;
+      const bool isAside = guess >= 0 && sequence.tree.isAside(guess);
+      tokens_[t] = guess < 0 ? sequence.tokens[static_cast<size_t>(place)]
+                             : sequence.draft[static_cast<size_t>(guess)];
+      positions_[t] =
+          static_cast<int32_t>(isAside ? known - 1 + sequence.tree.depth(guess) : place);
       longContext_[t] = sequence.inLongContext ? 1 : 0;
-      slots_[t] = slotOf(sequence.blocks, position);
+      slots_[t] = slotOf(sequence.blocks, place);
       for (size_t i = 0; i < windows_.size(); ++i)
-        windows_[i].slots[t] = slotOf(sequence.windows[i].blocks, position);
-      if (position >= end - chunk.rows)
+        windows_[i].slots[t] = slotOf(sequence.windows[i].blocks, place);
+      if (isAside)
+        fillAncestors(sequence.tree, guess, t, t - guess - 1);
+      else if (step_.ancestors)
+        std::fill_n(&ancestors_[t * step_.ancestorWidth], step_.ancestorWidth, -1);
+      if (!tileIsOpen || isAside || tileCount_[q - 1] == queryTile_) {
+        tileSeq_[q] = static_cast<int32_t>(s);
+        tileStart_[q] = static_cast<int32_t>(t);
+        tileCount_[q++] = 0;
+      }
+      ++tileCount_[q - 1];
+      tileIsOpen = !isAside;
+      if (place >= end - chunk.rows)
         logitRows_[r++] = static_cast<int32_t>(t);
     }
     ++s;
   }
+  assert(q <= maxTiles_ && "guesses aside of a chain beyond the scheduler's count");
   queryStart_[s] = static_cast<int32_t>(t);
   step_.T = t;
   step_.S = s;

@@ -30,6 +30,11 @@ public:
 
 private:
   template <typename T> using Array = std::unique_ptr<T[]>;
+  /// The depth of the deepest guess that is aside of a chain; 0: none is.
+  static int64_t treeWidth(std::span<const Chunk> chunks);
+  /// Writes token \p t's row of ancestors: guess \p guess of \p tree, whose root is token \p
+  /// newest.
+  void fillAncestors(const DraftTree &tree, int64_t guess, int64_t t, int64_t newest);
   /// Writes a sequence's row of a block table.
   void fillTable(std::span<const int32_t> blocks, int32_t *row, int64_t width) const;
   int64_t slotOf(std::span<const int32_t> blocks, int64_t position) const {
@@ -40,6 +45,7 @@ private:
   int64_t queryTile_, blockTokens_, maxTiles_;
   Array<int32_t> tokens_, positions_, queryStart_, contextLen_, blockTable_, logitRows_;
   Array<int32_t> tileSeq_, tileStart_, tileCount_, longContext_;
+  Array<int32_t> ancestors_; ///< as wide as a step needs, at most [T, maxGuesses]
   Array<int64_t> slots_;
   struct WindowArrays {
     Array<int32_t> blockTable;

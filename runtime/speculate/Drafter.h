@@ -12,6 +12,7 @@
 #include "runtime/decode/Sampler.h"
 #include "runtime/decode/SamplingParams.h"
 #include "runtime/decode/TokenHistory.h"
+#include "runtime/speculate/DraftTree.h"
 #include "runtime/support/SlowFallback.h"
 #include "runtime/support/Status.h"
 
@@ -55,6 +56,9 @@ struct DraftRequest {
   std::vector<int32_t> *draft = nullptr;
   /// Null unless the classical rule needs them.
   DraftDistributions *distributions = nullptr;
+  /// Null: a chain is wanted. Else the guesses may be a tree, whose first choices come first; each
+  /// of them, or none, gets a parent.
+  DraftTree *tree = nullptr;
   /// Set by the drafter: how sure it is, from 0 to draftGrades - 1. The share of guesses that come
   /// true is observed for each grade apart.
   int32_t grade = 0;
@@ -62,14 +66,36 @@ struct DraftRequest {
 
 inline constexpr int32_t draftGrades = 4;
 
+/// How sure a drafter is of what followed a repeated text of \p length tokens.
+inline int32_t repeatGrade(int64_t length) {
+  return length >= 12 ? 3 : length >= 6 ? 2 : length >= 3 ? 1 : 0;
+}
+/// Guesses of a second choice at most, and what is sure enough to need none.
+inline constexpr int64_t secondChoiceGuesses = 3;
+inline bool wantsSecondChoice(const DraftRequest &request, int64_t length) {
+  return request.tree && repeatGrade(length) < 2 && request.limit >= 4;
+}
+
 /// Guesses that the text goes on as it did from \p next on, the last \p length tokens before which
-/// are its end. Where that reaches the end the guesses themselves go on: the text is a loop.
-inline void guessRepeat(DraftRequest &request, int64_t next, int64_t length) {
+/// are its end. Where that reaches the end the guesses themselves go on: the text is a loop. As a
+/// second choice, if \p second is not negative: as it did from there on.
+inline void guessRepeat(DraftRequest &request, int64_t next, int64_t length, int64_t second = -1) {
   int64_t known = static_cast<int64_t>(request.tokens.size());
-  for (int64_t i = 0; i < request.limit; ++i, ++next)
-    request.draft->push_back(next < known ? request.tokens[size_t(next)]
-                                          : (*request.draft)[size_t(next - known)]);
-  request.grade = length >= 12 ? 3 : length >= 6 ? 2 : length >= 3 ? 1 : 0;
+  int64_t limit = request.limit - (second >= 0 ? secondChoiceGuesses : 0);
+  auto guess = [&](int64_t from, int64_t count) {
+    const int64_t begin = static_cast<int64_t>(request.draft->size());
+    for (int64_t i = 0; i < count; ++i, ++from) {
+      request.draft->push_back(from < known ? request.tokens[size_t(from)]
+                                            : (*request.draft)[size_t(begin + from - known)]);
+      if (second >= 0)
+        request.tree->add(i == 0 ? DraftTree::root : static_cast<int32_t>(begin + i - 1),
+                          i == 0 && begin > 0);
+    }
+  };
+  guess(next, limit);
+  if (second >= 0)
+    guess(second, secondChoiceGuesses);
+  request.grade = repeatGrade(length);
 }
 
 class Drafter {

@@ -70,14 +70,19 @@ Result<SpeculativeConfig> SpeculativeConfig::parse(std::string_view json) {
       if (!member.value.isBool())
         return wrong(member.key, "must be true or false");
       config.adaptive = member.value.asBool();
+    } else if (member.key == "tree") {
+      if (!member.value.isBool())
+        return wrong(member.key, "must be true or false");
+      config.tree = member.value.asBool();
     } else if (member.key == "acceptance") {
       std::string_view rule = member.value.isString() ? member.value.asString() : "";
       if (rule != "exact" && rule != "classical")
         return wrong(member.key, "must be \"exact\" or \"classical\"");
       config.classical = rule == "classical";
     } else {
-      return wrong(member.key, "is not known; there are method, model, num_speculative_tokens, "
-                               "prompt_lookup_min, prompt_lookup_max, adaptive and acceptance");
+      return wrong(member.key,
+                   "is not known; there are method, model, num_speculative_tokens, "
+                   "prompt_lookup_min, prompt_lookup_max, adaptive, tree and acceptance");
     }
   }
   if (config.method == Method::None)

@@ -108,8 +108,14 @@ Status SuffixDrafter::propose(std::span<DraftRequest> requests) {
     for (size_t i = static_cast<size_t>(automaton.size()); i < request.tokens.size(); ++i)
       automaton.append(request.tokens[i]);
     SuffixAutomaton::Repeat repeat = automaton.longestRepeat();
-    if (repeat.length >= least_)
-      guessRepeat(request, repeat.next, repeat.length);
+    if (repeat.length < least_)
+      continue;
+    SuffixAutomaton::Repeat other;
+    if (wantsSecondChoice(request, repeat.length))
+      other = automaton.shorterRepeat([&](int64_t next) {
+        return request.tokens[size_t(next)] != request.tokens[size_t(repeat.next)];
+      });
+    guessRepeat(request, repeat.next, repeat.length, other.length > 0 ? other.next : -1);
   }
   return Status::ok();
 }

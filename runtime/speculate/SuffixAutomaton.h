@@ -27,9 +27,18 @@ public:
     int64_t length = 0; ///< of the longest suffix that stood before; 0: none did
     int64_t next = 0;   ///< the position after its last occurrence that is known
   };
-  Repeat longestRepeat() const {
-    const State &link = states_[states_[last_].link < 0 ? 0 : states_[last_].link];
-    return {link.length, link.previousEnd + 1};
+  Repeat longestRepeat() const { return repeatOf(states_[last_].link); }
+  /// Of a shorter end of the text, which stood elsewhere, too: the longest for which \p differs of
+  /// the place after it. Length 0: none of the next few.
+  template <typename Differs> Repeat shorterRepeat(Differs differs) const {
+    constexpr int tries = 8;
+    int32_t state = states_[last_].link;
+    for (int i = 0; i < tries && state > 0; ++i) {
+      state = states_[state].link;
+      if (Repeat repeat = repeatOf(state); repeat.length > 0 && differs(repeat.next))
+        return repeat;
+    }
+    return {};
   }
 
 private:
@@ -49,6 +58,10 @@ private:
   };
   template <typename T> using Array = std::unique_ptr<T[], Free<T>>;
 
+  Repeat repeatOf(int32_t state) const {
+    const State &found = states_[state < 0 ? 0 : state];
+    return {found.length, found.previousEnd + 1};
+  }
   int32_t newState(int32_t length, int32_t end);
   int32_t findEdge(int32_t state, int32_t token) const;
   void addEdge(int32_t from, int32_t token, int32_t to);

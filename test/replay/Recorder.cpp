@@ -201,6 +201,8 @@ void Recorder::before(const std::string &name, const void *function, const Llmrt
   give(step.tileStart, 4 * step.Q);
   give(step.tileCount, 4 * step.Q);
   give(step.items, sizeof(LlmrtAttentionItem) * step.itemCount);
+  if (step.ancestors)
+    give(step.ancestors, 4 * step.T * step.ancestorWidth);
   if (step.partials)
     giveRegion(step.partials, "partial results");
   if (step.arrivals)

@@ -38,7 +38,9 @@ void addSpeculationFlag(CLI::App &command, std::string &config) {
       .add_option("--speculative-config", config,
                   "guess tokens and verify them together; the text stays the same. "
                   "{\"method\": \"ngram\"} (the text's own words), \"suffix\", or {\"model\": "
-                  "\"draft.plan\"}; num_speculative_tokens, prompt_lookup_min and _max as in vLLM")
+                  "\"draft.plan\"}; num_speculative_tokens, prompt_lookup_min and _max as in vLLM; "
+                  "\"adaptive\": false; "
+                  "\"tree\": true; \"acceptance\": \"classical\"")
       ->type_name("JSON")
       ->group("Machine");
 }

@@ -14,6 +14,10 @@
 // (which equals multiplying with 1 and adding 0), inside one a row's bounds are exact, so that no
 // other query, chunking, block size or stale memory can touch it.
 //
+// A token of a tree (LlmrtStep::ancestors) is a query tile of its own. Its last keys lie in the
+// slots of its ancestors: they are put into the copy of the runs that they belong to, so that the
+// key at position j is reduced as the j-th key, whatever slot it lies in.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/kernels/AttentionTile.h"
 #include "codegen/cpu/kernels/Kernel.h"
@@ -59,14 +63,76 @@ struct Attention {
             kv.values + inBlock * kvRunBytes(valueSize, element)};
   }
 
+  /// The last keys of a token of a tree: those of its ancestors and its own.
+  struct Path {
+    const int32_t *ancestors; ///< null: the token has no tree
+    int64_t token, first;     ///< first: position of ancestors[0]
+
+    KERNEL_LAMBDA int64_t tokenAt(int64_t position, int64_t own) const {
+      return position == own ? token : ancestors[position - first];
+    }
+  };
+  KERNEL_LAMBDA Path pathOf(int64_t token) const {
+    if (!step->ancestors)
+      return {nullptr, 0, 0};
+    const int32_t *ancestors = step->ancestors + token * step->ancestorWidth;
+    int64_t count = 0;
+    while (count < step->ancestorWidth && ancestors[count] >= 0)
+      ++count;
+    return {count ? ancestors : nullptr, token, step->positions[token] - count};
+  }
+
+  /// Calls \p each(place in the run, run that it lies in, place there) for those tokens of \p path
+  /// that are of the run of 16 from \p base on.
+  template <typename Each>
+  KERNEL_LAMBDA void forPath(const Path &path, int64_t head, int64_t base, Each each) const {
+    if (!path.ancestors)
+      return;
+    const int64_t own = step->positions[path.token];
+    for (int64_t p = path.first > base ? path.first : base; p < smaller(own + 1, base + kRunTokens);
+         ++p) {
+      const int64_t slot = step->slots[path.tokenAt(p, own)];
+      const int64_t block = slot / step->blockTokens, offset = slot % step->blockTokens;
+      const KvBlock kv = kvBlock(step, block, prefixBytes, head / headTasks, keySize,
+                                 latent ? 0 : valueSize, element);
+      const int64_t inBlock = offset / kRunTokens;
+      each(p - base,
+           Run{kv.keys + inBlock * kvRunBytes(keySize, element),
+               kv.values + inBlock * kvRunBytes(valueSize, element)},
+           offset % kRunTokens);
+    }
+  }
+
+  /// The scales of a run of int8, those of \p path in their places: run \p c of a tile.
+  KERNEL_LAMBDA void placeScales(const Path &path, int64_t head, int64_t base, int64_t c,
+                                 KeyTile &tile) const {
+    if (!path.ancestors || element != kI8)
+      return;
+    float *keys = scratch + layout.scales + c * kRunTokens;
+    float *values = keys + kKeyTile;
+    store(keys, load(tile.keyScales[c]));
+    store(values, load(tile.valueScales[c]));
+    forPath(path, head, base, [&](int64_t at, Run run, int64_t from) KERNEL_LAMBDA {
+      keys[at] = reinterpret_cast<const float *>(run.keys + keySize * kRunTokens)[from];
+      values[at] = reinterpret_cast<const float *>(run.values + valueSize * kRunTokens)[from];
+    });
+    tile.keyScales[c] = keys, tile.valueScales[c] = values;
+  }
+
   /// Copies tokens [lo, hi) of a run into the scratch as f32 (int8 without scales), as run \p c of
-  /// a tile.
-  KERNEL_LAMBDA Run convertRun(const Run &run, int64_t c, int64_t lo, int64_t hi) const {
+  /// a tile; those of \p path, whose run begins at position \p base, from where they lie.
+  KERNEL_LAMBDA Run convertRun(const Run &run, int64_t c, int64_t lo, int64_t hi, const Path &path,
+                               int64_t head, int64_t base) const {
     const int64_t bytes = elementBytes(element);
     float *keys = scratch + layout.keys + c * kRunTokens * keySize;
     float *values = scratch + layout.values + c * kRunTokens * layout.valueStride;
     for (int64_t d = 0; d < keySize; ++d)
       store(keys + d * kRunTokens, loadElements(run.keys + d * kRunTokens * bytes, element));
+    forPath(path, head, base, [&](int64_t at, Run own, int64_t from) KERNEL_LAMBDA {
+      for (int64_t d = 0; d < keySize; ++d)
+        keys[d * kRunTokens + at] =
+            loadElement(own.keys + (d * kRunTokens + from) * bytes, element);
+    });
     if (latent) { // values are the keys' first elements: [d][16] -> [16][d]
       for (int64_t i = 0; i < valueSize; i += kLanes)
         transposeTile(keys + i * kRunTokens, values + i, layout.valueStride, keySize - i);
@@ -76,6 +142,12 @@ struct Attention {
       for (int64_t i = 0; i < valueSize; i += kLanes)
         store(values + t * layout.valueStride + i,
               loadElementsPart(run.values + (t * valueSize + i) * bytes, element, valueSize - i));
+    forPath(path, head, base, [&](int64_t at, Run own, int64_t from) KERNEL_LAMBDA {
+      for (int64_t i = 0; i < valueSize; i += kLanes)
+        store(
+            values + at * layout.valueStride + i,
+            loadElementsPart(own.values + (from * valueSize + i) * bytes, element, valueSize - i));
+    });
     return {reinterpret_cast<const uint8_t *>(keys), reinterpret_cast<const uint8_t *>(values)};
   }
 
@@ -143,7 +215,8 @@ struct Attention {
   /// memory on the way, and is of tasks of one token and up to four heads.
   template <bool Prefetch>
   KERNEL_LAMBDA void keyTile(int64_t sequence, int64_t head, int64_t start, int64_t count,
-                             int64_t index, int64_t lo, int64_t hi, bool convert) const {
+                             int64_t index, int64_t lo, int64_t hi, bool convert,
+                             const Path &path) const {
     const int64_t base = index * kKeyTile;
     KeyTile tile;
     const KeyForm form = {convert ? int64_t(kF32) : element, layout.valueStride, element == kI8};
@@ -155,8 +228,12 @@ struct Attention {
       const int64_t bytes = kRunTokens * elementBytes(element);
       tile.keyScales[c] = reinterpret_cast<const float *>(run.keys + keySize * bytes);
       tile.valueScales[c] = reinterpret_cast<const float *>(run.values + valueSize * bytes);
-      if (convert)
-        run = convertRun(run, c, runLo, smaller(to - c * kRunTokens, kRunTokens));
+      if (convert) {
+        const int64_t first = base + c * kRunTokens;
+        run =
+            convertRun(run, c, runLo, smaller(to - c * kRunTokens, kRunTokens), path, head, first);
+        placeScales(path, head, first, c, tile);
+      }
       tile.keys[c] = run.keys, tile.values[c] = run.values;
     }
     for (int64_t c = 0; c < kRuns; ++c)
@@ -268,7 +345,9 @@ struct Attention {
     const int64_t last = isPart ? item.split : (keys.hi - 1) / splitKeys();
     // One block of rows reads keys and values once: converting them in registers is enough.
     const bool isPlain = element == kF32 && valueSize == layout.valueStride && !latent;
-    const bool isShort = count == 1 && group() <= 4 && valueSize == layout.valueStride && !latent;
+    const Path path = pathOf(start);
+    const bool isShort =
+        count == 1 && group() <= 4 && valueSize == layout.valueStride && !latent && !path.ancestors;
     const SoftmaxState own = state;
     if (isPart)
       usePartials(state, item, count, head, item.split);
@@ -278,9 +357,10 @@ struct Attention {
       const int64_t hi = split ? smaller(keys.hi, (s + 1) * split) : keys.hi;
       for (int64_t index = lo / kKeyTile; index * kKeyTile < hi; ++index) {
         if (isShort)
-          keyTile<true>(sequence, head, start, count, index, lo, hi, false);
+          keyTile<true>(sequence, head, start, count, index, lo, hi, false, {nullptr, 0, 0});
         else
-          keyTile<false>(sequence, head, start, count, index, lo, hi, !isPlain);
+          keyTile<false>(sequence, head, start, count, index, lo, hi, !isPlain || path.ancestors,
+                         path);
       }
       if (split && first != last)
         merge(state, start, count, s);

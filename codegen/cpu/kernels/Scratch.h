@@ -16,7 +16,8 @@ constexpr int64_t kKeyTile = 64; ///< keys of one step of attention's softmax
 struct AttentionScratch {
   int64_t rows, valueStride;
   int64_t largest, rescale, sums, weights, outputs, keys, values;
-  int64_t totalLargest, totalSums, totalOutputs, end; ///< of the splits so far, if there are splits
+  int64_t totalLargest, totalSums, totalOutputs; ///< of the splits so far, if there are splits
+  int64_t scales, end; ///< scales: of int8 keys, then values, of a token of a tree
 
   // Inlined by order: whether it is must not hang on its length, kernels take its constants.
   __attribute__((always_inline)) constexpr AttentionScratch(int64_t queryTile, int64_t group,
@@ -34,7 +35,8 @@ struct AttentionScratch {
     totalLargest = values + kKeyTile * valueStride;
     totalSums = totalLargest + (splits ? rows16 : 0);
     totalOutputs = totalSums + (splits ? rows * 16 : 0);
-    end = totalOutputs + (splits ? rows * valueStride : 0);
+    scales = totalOutputs + (splits ? rows * valueStride : 0);
+    end = scales + 2 * kKeyTile;
   }
 };
 

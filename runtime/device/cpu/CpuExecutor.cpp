@@ -56,6 +56,7 @@ Result<std::unique_ptr<CpuExecutor>> CpuExecutor::create(std::shared_ptr<const P
   std::unique_ptr<CpuExecutor> executor(new CpuExecutor(std::move(plan), std::move(module.code)));
   executor->level_ = module.level;
   executor->lesserCode_ = module.isLesser;
+  executor->takesTrees_ = module.abi >= LLMRT_KERNEL_ABI_TREES;
   LLMRT_RETURN_IF_ERROR(executor->prepare(options));
   return executor;
 }
@@ -182,6 +183,7 @@ Status CpuExecutor::addPool(int64_t blocks, int64_t blockTokens, uint64_t bytesP
 }
 
 Status CpuExecutor::createKvPool(int64_t blocks, int64_t blockTokens) {
+  kvRows_.emplace(*plan_->head().kv(), nullptr);
   return addPool(blocks, blockTokens, shape_.kvBytesPerToken);
 }
 
@@ -193,6 +195,7 @@ Status CpuExecutor::createKvPools(std::span<const int64_t> blocks, int64_t block
   // A layer lies elsewhere in its group's blocks than in those of all layers, for which the plan
   // names its place.
   const KvGroups groups(*plan_->head().kv(), shape_.maxContext);
+  kvRows_.emplace(*plan_->head().kv(), &groups);
   kvPrefixes_.resize(commands_.size());
   for (uint32_t i = 0; i < commands_.size(); ++i) {
     const fbs::Command &command = *plan_->head().commands()->Get(i);
@@ -223,6 +226,11 @@ Status CpuExecutor::saveKvBlock(int32_t block, uint8_t *host, uint32_t group) {
 Status CpuExecutor::loadKvBlock(int32_t block, const uint8_t *host, uint32_t group) {
   std::memcpy(kvBlock(block, group), host, pools_[group].blockBytes);
   return Status::ok();
+}
+
+void CpuExecutor::moveKv(int64_t from, int64_t to, uint32_t group) {
+  kvRows_->move(group, blockTokens_, kvBlock(int32_t(from / blockTokens_), group),
+                from % blockTokens_, kvBlock(int32_t(to / blockTokens_), group), to % blockTokens_);
 }
 
 void CpuExecutor::runTasks(void *context, uint32_t phase, int64_t begin, int64_t end,

@@ -7,6 +7,7 @@
 #include "runtime/device/cpu/AttentionItems.h"
 #include "runtime/device/cpu/CodeModule.h"
 #include "runtime/device/cpu/CpuLevel.h"
+#include "runtime/device/cpu/KvRows.h"
 #include "runtime/device/cpu/StepPredictor.h"
 #include "runtime/device/cpu/ThreadPool.h"
 #include "runtime/plan/ArenaLayout.h"
@@ -42,6 +43,8 @@ public:
   uint64_t kvBlockBytes(uint32_t group) const override { return pools_[group].blockBytes; }
   Status saveKvBlock(int32_t block, uint8_t *host, uint32_t group) override;
   Status loadKvBlock(int32_t block, const uint8_t *host, uint32_t group) override;
+  bool takesTrees() const override { return takesTrees_; }
+  void moveKv(int64_t from, int64_t to, uint32_t group) override;
   Status execute(LlmrtStep &step) override { return executeGroups(step, {}); }
   Status executeGroups(LlmrtStep &step, std::span<const KvTable> narrower) override;
   const float *logits() const override { return logits_; }
@@ -101,6 +104,7 @@ private:
   CodeModule code_;
   CpuLevel level_ = CpuLevel::None;
   bool lesserCode_ = false; ///< the plan has none for this machine's level
+  bool takesTrees_ = false; ///< its code is new enough
   ModelShape shape_;
   std::unique_ptr<ThreadPool> pool_;
   std::optional<StepPredictor> predictor_;
@@ -121,6 +125,7 @@ private:
     return pools_[group].memory.data() + uint64_t(block) * pools_[group].blockBytes;
   }
   std::vector<KvPool> pools_;       ///< one, or one a group
+  std::optional<KvRows> kvRows_;    ///< of the pools
   std::vector<int64_t> kvPrefixes_; ///< with several: of each command in its pool's blocks
   int64_t blockTokens_ = 0;
   std::span<double> seconds_;   ///< of the commands; empty: nobody measures

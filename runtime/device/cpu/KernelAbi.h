@@ -11,7 +11,9 @@
 
 #include <stdint.h>
 
-#define LLMRT_KERNEL_ABI 3
+#define LLMRT_KERNEL_ABI 4
+/// The first whose attention looks at LlmrtStep::ancestors.
+#define LLMRT_KERNEL_ABI_TREES 4
 
 /// KV tokens are stored in runs of this many, whatever the block size: a key run is [d][16].
 #define LLMRT_KV_RUN 16
@@ -55,6 +57,14 @@ typedef struct LlmrtStep {
   int64_t itemCount;
   float *partials;    ///< [rows][heads * LLMRT_PARTIAL_FLOATS(value size)], 64-byte aligned
   uint32_t *arrivals; ///< [tiles that are cut][tasks a tile]: zeros between the commands
+  /// Since ABI 4: trees of guesses. ancestors[t * ancestorWidth + i] is the index into the T tokens
+  /// of the i-th ancestor of token t in the window of its sequence, ascending in position, padded
+  /// with -1: the token sees the keys before the window (positions below positions[t] less its
+  /// number of ancestors), its ancestors and itself. A row of -1 only is a token without a tree,
+  /// which sees all positions up to its own in the order of their slots. A token with ancestors is
+  /// a query tile of its own. Null: no token has a tree.
+  const int32_t *ancestors;
+  int64_t ancestorWidth;
 } LlmrtStep;
 
 /// KV memory of one block: the layers one after the other, layer l at blockTokens *

@@ -6,11 +6,12 @@ namespace llmrt {
 
 Result<LoadedModule> loadModule(const Plan &plan) {
   std::vector<std::string_view> names;
-  std::vector<uint32_t> segments;
+  std::vector<uint32_t> segments, abis;
   for (const fbs::CodeModule *module : *plan.head().modules())
     if (module->target() == fbs::Target::Cpu) {
       names.push_back(module->level()->string_view());
       segments.push_back(module->segment());
+      abis.push_back(module->kernel_abi());
     }
   const char *forced = std::getenv("LLMRT_CPU_LEVEL");
   Result<size_t> choice = chooseCpuModule(names, machineCpuLevel(), forced ? forced : "");
@@ -22,7 +23,8 @@ Result<LoadedModule> loadModule(const Plan &plan) {
   if (!code)
     return code.status().withContext(plan.name());
   bool wanted = forced && *forced;
-  return LoadedModule{std::move(*code), level, !wanted && isLesserCode(level, machineCpuLevel())};
+  return LoadedModule{std::move(*code), level, abis[*choice],
+                      !wanted && isLesserCode(level, machineCpuLevel())};
 }
 
 } // namespace llmrt

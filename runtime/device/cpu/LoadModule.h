@@ -11,6 +11,7 @@ namespace llmrt {
 struct LoadedModule {
   CodeModule code;
   CpuLevel level;
+  uint32_t abi;  ///< LLMRT_KERNEL_ABI when it was compiled
   bool isLesser; ///< the machine could run better code, which the plan lacks
 };
 

@@ -52,6 +52,35 @@ std::vector<int32_t> generate(Engine &engine, std::vector<int32_t> prompt, int64
   return listener.ids;
 }
 
+TEST(CpuEngine, TreesOfGuessesNeedCodeThatKnowsThem) {
+  // 60 followed 2 last, and before that 50, which the model says: the second choice. All other
+  // tokens follow from the whole context.
+  TinyPlanOptions dictated;
+  dictated.next = {{1, 2}, {2, 50}};
+  const std::vector<int32_t> prompt = {1, 2, 50, 7, 1, 2, 60, 8, 1};
+  std::vector<int32_t> want = {2, 50}, context = prompt;
+  context.insert(context.end(), want.begin(), want.end());
+  for (int32_t id : expected(context, 6)) {
+    ASSERT_GT(id, 2) << "it would dictate, too";
+    want.push_back(id);
+  }
+  for (bool knowsTrees : {false, true})
+    for (bool wanted : {false, true})
+      for (int64_t blockTokens : {16, 32}) {
+        dictated.kernelAbi = knowsTrees ? LLMRT_KERNEL_ABI_TREES : LLMRT_KERNEL_ABI_TREES - 1;
+        CpuEngineOptions options;
+        options.threads = 1;
+        options.blockTokens = blockTokens;
+        options.speculation = *SpeculativeConfig::parse(
+            R"({"method": "ngram", "prompt_lookup_min": 1, "adaptive": false})");
+        options.speculation.tree = wanted;
+        auto engine = engineOf(tinyPlan(dictated), options);
+        EXPECT_EQ(engine->speculator()->limits().trees, knowsTrees && wanted);
+        EXPECT_EQ(generate(*engine, prompt, 8), want);
+        EXPECT_EQ(engine->metrics().acceptedTokens > 0, knowsTrees && wanted);
+      }
+}
+
 TEST(CpuEngine, CodeForLessThanTheMachineIsCounted) {
   auto engine = engineOf(tinyPlan()); // its only code is for the least level
   EXPECT_EQ(engine->metrics().slowFallbacks[size_t(SlowFallback::CodeLevel)],

@@ -79,6 +79,62 @@ TEST(SuffixDrafter, GuessesWhatFollowed) {
   EXPECT_EQ(guess(drafter, state.get(), {1, 2, 3, 9, 1, 2, 3}, 6), (Ids{9, 1, 2, 3, 9, 1}));
 }
 
+/// A tree as the paths that it holds.
+std::vector<Ids> guessTree(Drafter &drafter, DraftState *state, const Ids &tokens, int64_t limit) {
+  Ids draft;
+  draft.reserve(size_t(limit));
+  DraftTree tree;
+  tree.reserve(size_t(limit));
+  DraftRequest request;
+  request.state = state;
+  request.tokens = tokens;
+  request.limit = limit;
+  request.draft = &draft;
+  request.tree = &tree;
+  EXPECT_TRUE(drafter.propose(std::span(&request, 1)));
+  EXPECT_LE(int64_t(draft.size()), limit);
+  std::vector<Ids> paths;
+  for (int32_t i = 0; i < int32_t(draft.size()); ++i) {
+    EXPECT_LT(tree.parent(i), i);
+    EXPECT_EQ(tree.isLaterChoice(i), i > 0 && tree.parent(i) == DraftTree::root);
+    if (tree.parent(i) == DraftTree::root)
+      paths.emplace_back();
+    else
+      EXPECT_EQ(tree.parent(i), i - 1);
+    paths.back().push_back(draft[size_t(i)]);
+    EXPECT_EQ(tree.depth(i), int64_t(paths.back().size()));
+  }
+  return paths;
+}
+
+TEST(PromptLookup, GivesASecondChoiceWhereItIsNotSure) {
+  PromptLookup lookup(1, 12);
+  using Paths = std::vector<Ids>;
+  const Ids forked = {0, 1, 2, 50, 8, 1, 2, 60, 9, 1, 2};
+  EXPECT_EQ(guessTree(lookup, nullptr, forked, 8), (Paths{{60, 9, 1, 2, 60}, {50, 8, 1}}));
+  EXPECT_EQ(guessTree(lookup, nullptr, forked, 3), (Paths{{60, 9, 1}})) << "no room for two";
+  // The longer match is the first choice, wherever it stands; of what is the same there's one.
+  EXPECT_EQ(guessTree(lookup, nullptr, {7, 1, 2, 50, 8, 1, 2, 60, 7, 1, 2}, 5),
+            (Paths{{50, 8}, {60, 7, 1}}));
+  EXPECT_EQ(guessTree(lookup, nullptr, {0, 1, 2, 50, 8, 1, 2, 50, 9, 1, 2}, 4),
+            (Paths{{50, 9, 1, 2}}));
+  // Six tokens alike are sure enough.
+  EXPECT_EQ(guessTree(lookup, nullptr, {6, 50, 0, 1, 2, 3, 4, 5, 6, 60, 1, 2, 3, 4, 5, 6}, 4),
+            (Paths{{60, 1, 2, 3}}));
+}
+
+TEST(SuffixDrafter, GivesASecondChoiceWhereItIsNotSure) {
+  SuffixDrafter drafter(1);
+  using Paths = std::vector<Ids>;
+  // "1 2" was followed by 50; "2" alone, lately, by 60.
+  auto state = drafter.begin(100, {});
+  EXPECT_EQ(guessTree(drafter, state.get(), {1, 2, 50, 7, 2, 60, 9, 1, 2}, 6),
+            (Paths{{50, 7, 2}, {60, 9, 1}}));
+  auto other = drafter.begin(100, {});
+  EXPECT_EQ(guessTree(drafter, other.get(), {1, 2, 50, 7, 2, 50, 9, 1, 2}, 6),
+            (Paths{{50, 7, 2, 50, 9, 1}}));
+}
+
 TEST(SpeculativeConfig, Parses) {
   auto ngram = SpeculativeConfig::parse(
       R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 3})");
@@ -92,6 +148,8 @@ TEST(SpeculativeConfig, Parses) {
   EXPECT_EQ(model->method, SpeculativeConfig::Method::DraftModel);
   EXPECT_EQ(model->model, "draft.plan");
   EXPECT_FALSE(model->adaptive);
+  EXPECT_FALSE(model->tree);
+  EXPECT_TRUE(SpeculativeConfig::parse(R"({"method": "ngram", "tree": true})")->tree);
   auto message = [](const char *json) {
     auto config = SpeculativeConfig::parse(json);
     EXPECT_FALSE(config) << json;
@@ -108,6 +166,7 @@ TEST(SpeculativeConfig, Parses) {
             std::string::npos);
   EXPECT_NE(message(R"({"method": "ngram", "window": 5})").find("\"window\" is not known"),
             std::string::npos);
+  EXPECT_NE(message(R"({"method": "ngram", "tree": 2})").find("true or false"), std::string::npos);
   EXPECT_NE(message(R"({"method": "draft_model"})").find("needs a \"model\""), std::string::npos);
   EXPECT_NE(
       message(R"({"method":"ngram","prompt_lookup_min":5,"prompt_lookup_max":3})").find("above"),

@@ -40,7 +40,7 @@ struct Bench {
   explicit Bench(std::unique_ptr<Drafter> drafter = nullptr, int64_t blocks = 256) {
     EngineLimits limits = BenchOptions().limits;
     limits.kvBlocks = blocks;
-    limits.speculation = {6, false};
+    limits.speculation = {6, false, false, true};
     auto owned = std::make_unique<ScriptedExecutor>(
         shapeOf(), [](const std::vector<int32_t> &c) { return hashScript(c, vocabulary); });
     // Every logit follows from the last few tokens, so that texts repeat and differ.

@@ -131,9 +131,9 @@ void compare(Engine &engine, const std::vector<Asked> &asked, const std::vector<
 std::string drafterConfig(int64_t which, const Subject &subject) {
   switch (which) {
   case 1:
-    return R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 1})";
+    return R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 1, "tree": true})";
   case 2:
-    return R"({"method": "suffix", "adaptive": false, "prompt_lookup_min": 1})";
+    return R"({"method": "suffix", "adaptive": false, "prompt_lookup_min": 1, "tree": true})";
   case 3:
     return R"({"method": "ngram", "num_speculative_tokens": 64, "adaptive": false})";
   case 4:

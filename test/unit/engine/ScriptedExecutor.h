@@ -63,6 +63,12 @@ public:
     return Status::ok();
   }
 
+  bool takesTrees() const override { return trees; }
+  void moveKv(int64_t from, int64_t to, uint32_t group) override {
+    ++moved;
+    kv_.at(group).at(static_cast<size_t>(to)) = kv_.at(group).at(static_cast<size_t>(from));
+  }
+
   Status execute(LlmrtStep &step) override { return executeGroups(step, {}); }
   Status executeGroups(LlmrtStep &step, std::span<const KvTable> narrower) override {
     EXPECT_EQ(narrower.size() + 1, kv_.size());
@@ -86,7 +92,8 @@ public:
   }
   const float *logits() const override { return logits_.data(); }
 
-  int64_t steps = 0, failAt = -1, cleared = 0, copied = 0, saved = 0, loaded = 0;
+  bool trees = true;
+  int64_t steps = 0, failAt = -1, cleared = 0, copied = 0, saved = 0, loaded = 0, moved = 0;
   std::vector<int64_t> tokensOfSteps;
   /// Applied to a row after the script: to plant NaN, ties, other probabilities.
   std::function<void(const std::vector<int32_t> &context, float *row)> adjust;
@@ -110,6 +117,9 @@ private:
       int32_t s = step.tileSeq[q];
       EXPECT_GE(step.tileStart[q], step.queryStart[s]);
       EXPECT_LE(step.tileStart[q] + step.tileCount[q], step.queryStart[s + 1]);
+      if (step.ancestors && step.tileCount[q] > 1)
+        for (int64_t t = next; t < next + step.tileCount[q]; ++t)
+          EXPECT_EQ(step.ancestors[t * step.ancestorWidth], -1) << "a tile of its own";
       next += step.tileCount[q];
     }
     EXPECT_EQ(next, step.T);
@@ -128,13 +138,28 @@ private:
     while (step.queryStart[s + 1] <= t)
       ++s;
     int64_t position = step.positions[t];
-    EXPECT_EQ(position, step.contextLen[s] - (step.queryStart[s + 1] - t));
+    const int32_t *ancestors = step.ancestors ? step.ancestors + t * step.ancestorWidth : nullptr;
+    int64_t count = 0;
+    while (ancestors && count < step.ancestorWidth && ancestors[count] >= 0)
+      ++count;
+    if (count == 0)
+      EXPECT_EQ(position, step.contextLen[s] - (step.queryStart[s + 1] - t));
+    // Where the token at \p p lies, of those that this one sees.
+    auto seen = [&](size_t group, int64_t p) {
+      if (count == 0 || p < position - count)
+        return cell(step, group ? narrower[group - 1].blockTable : step.blockTable, group, s, p);
+      const int64_t of = p == position ? t : ancestors[p - (position - count)];
+      EXPECT_EQ(step.positions[of], p);
+      EXPECT_TRUE(of >= step.queryStart[s] && of <= t);
+      return kv_[group].at(
+          static_cast<size_t>((group ? narrower[group - 1].slots : step.slots)[of]));
+    };
     std::vector<int32_t> context;
     for (int64_t p = firstSeen(position, shape_.window); p <= position; ++p) {
-      const int32_t cell = this->cell(step, step.blockTable, 0, s, p);
+      const int32_t cell = seen(0, p);
       for (size_t group = 1; group < kv_.size(); ++group)
         if (p >= firstSeen(position, shape_.kvGroups[group].window))
-          EXPECT_EQ(this->cell(step, narrower[group - 1].blockTable, group, s, p), cell)
+          EXPECT_EQ(seen(group, p), cell)
               << "group " << group << ", position " << p << " of " << position;
       // All keys are of one kind, that of the length for which this row is the newest token.
       EXPECT_EQ(cell >= longContext, position + 1 > shape_.shortContext);

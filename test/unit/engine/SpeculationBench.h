@@ -40,6 +40,35 @@ private:
   int64_t width_;
 };
 
+/// Guesses trees: up to three choices for a token, at any depth, of which one may be right.
+class OracleTree final : public Drafter {
+public:
+  const char *name() const override { return "oracle tree"; }
+  std::unique_ptr<DraftState> begin(int64_t, const SamplingParams &) const override {
+    return nullptr;
+  }
+  Status propose(std::span<DraftRequest> requests) override {
+    for (DraftRequest &request : requests) {
+      if (!request.tree)
+        continue;
+      std::vector<Ids> paths;
+      uint64_t state = request.tokens.size() * 977 + size_t(request.tokens.back());
+      auto draw = [&](uint64_t n) { return mix64(++state) % n; };
+      for (int64_t i = 0; i < request.limit; ++i) {
+        // Behind any guess so far, more often behind the latest.
+        int32_t parent = int32_t(draw(2) ? i - 1 : int64_t(draw(uint64_t(i + 1))) - 1);
+        Ids path =
+            parent < 0 ? Ids(request.tokens.begin(), request.tokens.end()) : paths[size_t(parent)];
+        path.push_back(draw(3) ? hashScript(path, vocabulary) : int32_t(draw(vocabulary)));
+        request.draft->push_back(path.back());
+        request.tree->add(parent, draw(2));
+        paths.push_back(std::move(path));
+      }
+    }
+    return Status::ok();
+  }
+};
+
 /// A draft model that says what the target says, or with a salt something else at times.
 inline std::unique_ptr<Drafter> ownModel(int64_t kvBlocks = 256, int salt = 0,
                                          int64_t shortContext = INT64_MAX) {
@@ -72,7 +101,7 @@ struct Speculative : TestBench {
 
 private:
   static BenchOptions guessing(BenchOptions setup, int64_t window, bool adaptive) {
-    setup.limits.speculation = {window, adaptive};
+    setup.limits.speculation = {window, adaptive, false, true};
     return setup;
   }
 };
@@ -84,6 +113,7 @@ inline std::vector<std::pair<const char *, MakeDrafter>> drafters() {
           {"perfect", [] { return std::make_unique<OracleDrafter>(0); }},
           {"half", [] { return std::make_unique<OracleDrafter>(4); }},
           {"wrong", [] { return std::make_unique<OracleDrafter>(8); }},
+          {"tree", [] { return std::make_unique<OracleTree>(); }},
           {"ngram", [] { return std::make_unique<PromptLookup>(1, 3); }},
           {"suffix", [] { return std::make_unique<SuffixDrafter>(1); }},
           {"own model", [] { return ownModel(); }},

@@ -32,6 +32,10 @@ TEST(Speculation, S12_EveryRowIsPlainDecodingWhateverIsAccepted) {
           EXPECT_EQ(m.acceptedTokens, 0);
           EXPECT_EQ(adaptive, m.draftTokens < 300) << "adaptive windows shut";
         }
+        if (std::string(name) == "tree" && !adaptive) {
+          EXPECT_GT(bench.executor->moved, 20) << "guesses aside of the first choices came true";
+          EXPECT_GT(m.acceptedTokens, 100);
+        }
         if (std::string(name) == "own model" && !adaptive && blocks == 256) {
           EXPECT_EQ(m.acceptedTokens, m.draftTokens); // S13: the same model is always right
           EXPECT_GT(m.acceptedTokens, 200);
@@ -273,7 +277,7 @@ TEST(Speculation, A20_RejectedGuessesBehindAWindowThatWrapped) {
     for (bool caching : {false, true}) {
       BenchOptions setup;
       setup.limits.prefixCaching = caching;
-      setup.limits.speculation = {9, false};
+      setup.limits.speculation = {9, false, false, true};
       auto owned = std::make_unique<ScriptedExecutor>(shape, windowed);
       auto engine = std::move(*Engine::create(std::move(owned), setup.limits, make()));
       for (int pass = 0; pass < 2; ++pass) { // the second finds the first one's blocks
@@ -304,6 +308,80 @@ TEST(Speculation, WindowsShareTheStepsBudget) {
     EXPECT_EQ(listeners[size_t(i)].ids, expected(promptOf(6, i), 50));
   for (int64_t tokens : bench.executor->tokensOfSteps)
     EXPECT_LE(tokens, 16);
+}
+
+/// Three choices for the next token, the last of which is right, and what follows each.
+class ThirdChoice final : public Drafter {
+public:
+  const char *name() const override { return "third choice"; }
+  std::unique_ptr<DraftState> begin(int64_t, const SamplingParams &) const override {
+    return nullptr;
+  }
+  Status propose(std::span<DraftRequest> requests) override {
+    for (DraftRequest &request : requests) {
+      const Ids tokens(request.tokens.begin(), request.tokens.end());
+      for (int32_t wrong = 2; wrong >= 0 && request.limit >= 9; --wrong) {
+        Ids path = tokens;
+        for (int i = 0; i < 3; ++i) {
+          path.push_back((hashScript(path, vocabulary) + (i == 0 ? wrong : 0)) % vocabulary);
+          request.tree->add(i == 0 ? DraftTree::root : int32_t(request.draft->size()) - 1,
+                            i == 0 && wrong < 2);
+          request.draft->push_back(path.back());
+        }
+      }
+    }
+    return Status::ok();
+  }
+};
+
+TEST(Speculation, TheBranchThatComesTrueIsTaken) {
+  for (const std::vector<int64_t> &windows : {std::vector<int64_t>{}, {20, 5}}) {
+    BenchOptions setup;
+    setup.windows = windows;
+    Speculative bench(std::make_unique<ThirdChoice>(), 9, false, setup);
+    RecordingListener listener;
+    bench.add(promptOf(20), 101, listener);
+    bench.drain();
+    EXPECT_EQ(listener.ids, expected(promptOf(20), 101));
+    // The prompt's token, then four a step: all three of a branch, and the one that follows; the
+    // last eight one by one, as there is no room for nine guesses.
+    EXPECT_EQ(listener.stats.acceptedTokens, 23 * 3);
+    EXPECT_EQ(bench.executor->steps, 1 + 23 + 8);
+    EXPECT_EQ(bench.executor->moved, listener.stats.acceptedTokens * int64_t(windows.size() + 1));
+  }
+}
+
+TEST(Speculation, NoTreesWhereTheDeviceOrTheRequestTakesNone) {
+  class WantsNone final : public Drafter {
+  public:
+    const char *name() const override { return "none"; }
+    std::unique_ptr<DraftState> begin(int64_t, const SamplingParams &) const override {
+      return nullptr;
+    }
+    Status propose(std::span<DraftRequest> requests) override {
+      for (DraftRequest &request : requests)
+        EXPECT_EQ(request.tree, nullptr);
+      return Status::ok();
+    }
+  };
+  BenchOptions setup;
+  setup.limits.speculation = {4, false, false, true};
+  for (bool classical : {false, true}) {
+    setup.limits.speculation.classical = classical;
+    auto executor = std::make_unique<ScriptedExecutor>(shapeOf(), setup.script);
+    executor->trees = classical;
+    auto engine = std::move(
+        *Engine::create(std::move(executor), setup.limits, std::make_unique<WantsNone>()));
+    RecordingListener listener;
+    RequestOptions options;
+    options.prompt = promptOf(4);
+    options.maxNewTokens = 8;
+    options.listener = &listener;
+    ASSERT_TRUE(engine->add(std::move(options)));
+    while (engine->busy())
+      ASSERT_TRUE(engine->step());
+    EXPECT_EQ(listener.ids, expected(promptOf(4), 8));
+  }
 }
 
 TEST(Speculation, AdaptiveWindowsOpenWhereGuessesComeTrue) {

@@ -188,7 +188,7 @@ std::vector<uint8_t> tinyPlanImage(const TinyPlanOptions &options) {
   auto module = std::make_unique<CodeModuleT>();
   module->level = options.level;
   module->segment = 1;
-  module->kernel_abi = 1;
+  module->kernel_abi = options.kernelAbi;
   h.modules.push_back(std::move(module));
   return buildPlanImage(h, segments);
 }

@@ -2,6 +2,7 @@
 #ifndef LLMRT_TEST_UNIT_ENGINE_TINYPLAN_H
 #define LLMRT_TEST_UNIT_ENGINE_TINYPLAN_H
 
+#include "runtime/device/cpu/KernelAbi.h"
 #include "runtime/plan/Plan.h"
 
 #include <map>
@@ -24,6 +25,7 @@ struct TinyPlanOptions {
   int salt = 0;                    ///< 0 or 5: which code module
   std::map<int32_t, int32_t> next; ///< token -> the token that follows it, where not the hash
   std::string level = leastLevel;
+  uint32_t kernelAbi = LLMRT_KERNEL_ABI;
   bool tokenizer = false; ///< ids 0-25: a-z; the rest as tinyToken() spells them
   /// Of a plan with a tokenizer.
   std::string chatTemplate = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}"

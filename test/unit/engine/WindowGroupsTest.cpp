@@ -210,6 +210,75 @@ TEST(WindowGroups, PreemptedSequencesComeBackInEveryGroup) {
     }
 }
 
+TEST(WindowGroups, OccupancyIsOfAllGroupsByBytes) {
+  TestBench bench(windowed({40})); // four bytes a token in both groups
+  RecordingListener listener;
+  ASSERT_TRUE(bench.add(promptOf(64), 150, listener));
+  for (int i = 0; i < 1 + 100; ++i)
+    ASSERT_TRUE(bench.engine->step());
+  // 164 tokens are computed: eleven main blocks, and of the window's those from position 125 on.
+  const EngineMetrics &metrics = bench.engine->metrics();
+  ASSERT_EQ(metrics.kvBlocksUsed, 11);
+  ASSERT_EQ(metrics.windowBlocksUsed[0], 4);
+  EXPECT_EQ(metrics.kvBytesHeld, 4 * 16 * (11 + 4));
+  EXPECT_EQ(metrics.kvBytesLive, 4 * (164 + 164 - 7 * 16));
+  EXPECT_DOUBLE_EQ(metrics.kvOccupancy(), 216.0 / 240);
+}
+
+/// A draft model of the target's own text, whose layers see as far as \p groups say.
+std::unique_ptr<DraftModel> windowedDraft(std::vector<int64_t> windows, DraftModelLimits limits,
+                                          int64_t shortContext = INT64_MAX) {
+  ModelShape shape = shapeOf(4096, shortContext);
+  shape.window = windows[0];
+  for (int64_t window : windows)
+    shape.kvGroups.push_back({window, 4});
+  if (windows.size() == 1)
+    limits.windowBlocks.clear();
+  auto script = windows[0] ? windowedScript(size_t(windows[0])) : BenchOptions().script;
+  auto executor = std::make_unique<ScriptedExecutor>(shape, script);
+  return std::move(*DraftModel::create(std::move(executor), limits));
+}
+
+TEST(WindowGroups, ADraftModelFreesWhatItsWindowsLeft) {
+  struct Case {
+    std::vector<int64_t> windows;
+    int64_t mostHeld; ///< blocks, for a text of 470 tokens: 30 where nothing is freed
+  };
+  for (const Case &c : {Case{{40}, 5}, Case{{0, 40}, 30 + 5}, Case{{100, 8}, 9 + 3}})
+    for (int64_t shortContext : {INT64_MAX, int64_t(300)}) {
+      SCOPED_TRACE(c.windows[0]);
+      // A text that becomes a long one is read again, here in one step.
+      DraftModelLimits limits{.maxBatchedTokens = shortContext == 300 ? 512 : 64,
+                              .maxSequences = 2,
+                              .blockTokens = 16,
+                              .kvBlocks = 64,
+                              .windowBlocks = {40},
+                              .sampledVocabulary = vocabulary};
+      auto owned = windowedDraft(c.windows, limits, shortContext);
+      const DraftModel &draft = *owned;
+      const int64_t all = draft.freeBlocks();
+      BenchOptions setup;
+      setup.shortContext = shortContext;
+      if (c.windows[0])
+        setup.script = windowedScript(size_t(c.windows[0]));
+      Speculative bench(std::move(owned), 4, false, setup);
+      RecordingListener listener;
+      bench.add(promptOf(200), 270, listener);
+      int64_t least = all;
+      while (bench.engine->busy()) {
+        ASSERT_TRUE(bench.engine->step());
+        if (bench.engine->metrics().generationTokens > 10)
+          least = std::min(least, draft.freeBlocks());
+        if (shortContext == 300 && bench.engine->metrics().generationTokens < 140)
+          least = all; // it reads the whole text anew then
+      }
+      EXPECT_EQ(listener.ids, expected(promptOf(200), 270, setup.script));
+      EXPECT_GT(listener.stats.acceptedTokens, 190) << "it has what it needs";
+      EXPECT_LE(all - least, c.mostHeld);
+      EXPECT_EQ(draft.freeBlocks(), all);
+    }
+}
+
 class WindowTraffic : public ::testing::TestWithParam<uint64_t> {};
 
 /// Everything at once: texts with common beginnings, preemption by recompute and by swap, caches
@@ -228,9 +297,10 @@ TEST_P(WindowTraffic, EveryOutputIsAsIfAlone) {
   setup.limits.prefixCaching = random(0, 3) > 0;
   setup.limits.swapBlocks = random(0, 1) ? random(4, 60) : 0;
   setup.limits.preemption = random(0, 1) ? PreemptionMode::Swap : PreemptionMode::Recompute;
-  setup.limits.speculation = {4, random(0, 1) == 1};
-  TestBench bench(setup,
-                  random(0, 1) ? std::make_unique<OracleDrafter>(int(random(0, 8))) : nullptr);
+  setup.limits.speculation = {4, random(0, 1) == 1, false, true};
+  TestBench bench(setup, random(0, 1)   ? std::make_unique<OracleDrafter>(int(random(0, 8)))
+                         : random(0, 1) ? std::unique_ptr<Drafter>(std::make_unique<OracleTree>())
+                                        : nullptr);
 
   std::vector<std::pair<std::vector<int32_t>, int64_t>> asked;
   std::vector<std::unique_ptr<RecordingListener>> listeners;

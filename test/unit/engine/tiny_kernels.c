@@ -9,8 +9,10 @@
 enum { vocabulary = 97 };
 
 static int32_t *cell(const LlmrtStep *step, int64_t slot) {
-  return (int32_t *)(step->kv + slot / step->blockTokens * step->blockBytes +
-                     slot % step->blockTokens * 4);
+  /* the first of four elements of a key, in runs of 16 keys */
+  int64_t place = slot % step->blockTokens;
+  return (int32_t *)(step->kv + slot / step->blockTokens * step->blockBytes + place / 16 * 256 +
+                     place % 16 * 4);
 }
 
 /* [T]: a token's id + 1 goes where its key would. */
@@ -30,13 +32,20 @@ VISIBLE void reflect(const LlmrtStep *step, void *const *b, const int64_t *scala
     while (step->queryStart[s + 1] <= t)
       ++s;
     int64_t length = step->positions[t] + 1;
+    const int32_t *ancestors = step->ancestors ? step->ancestors + t * step->ancestorWidth : 0;
+    int64_t count = 0;
+    while (ancestors && count < step->ancestorWidth && ancestors[count] >= 0)
+      ++count;
     uint32_t hash = 2166136261u;
     for (int64_t done = 0; done < length; done += 16) {
       int64_t n = length - done < 16 ? length - done : 16;
       for (int64_t i = 0; i < n; ++i) {
         int64_t p = done + i;
         int64_t block = step->blockTable[s * step->maxBlocks + p / step->blockTokens];
-        context[i] = *cell(step, block * step->blockTokens + p % step->blockTokens);
+        int64_t slot = block * step->blockTokens + p % step->blockTokens;
+        if (count && p >= length - 1 - count)
+          slot = step->slots[p == length - 1 ? t : ancestors[p - (length - 1 - count)]];
+        context[i] = *cell(step, slot);
       }
       for (int64_t i = 0; i < n; ++i)
         hash = (hash ^ (uint32_t)context[i]) * 16777619u;
