@@ -44,11 +44,16 @@ public:
   void weight() {
     const int64_t element = get("w_element"), packing = get("w_packing"), group = get("w_group");
     if (packing == kN16K4) {
-      require(element == kI4 || element == kI8, "w_packing 2 (N16K4) holds i8 (3) or i4 (4)");
-      const int64_t unit = element == kI4 ? 8 : 4;
+      require(element == kI4 || element == kI8 || element == kE2M1,
+              "w_packing 2 (N16K4) holds i8 (3), i4 (4) or e2m1 (8)");
+      const int64_t unit = element == kI8 ? 4 : 8;
       require(group > 0 && group <= INT32_MAX && group % unit == 0,
               "w_group must be a positive multiple of " + llvm::Twine(unit) + ", not " +
                   llvm::Twine(group));
+      if (element == kE2M1) {
+        range("w_scale", kE8M0, kE8M0);
+        return range("w_has_min", 0, 0);
+      }
       range("w_scale", kF32, kF16);
       flag("w_has_min");
       range("w_min", kF32, kF16);
@@ -76,7 +81,7 @@ void checkIntegerInputs(Checker &c) {
     return;
   c.require(c.get("w_packing") == kN16K4, "int8 activations need weights in N16K4 (w_packing 2)");
   c.rowGroup();
-  const int64_t group = c.get("group"), unit = c.get("w_element") == kI4 ? 8 : 4;
+  const int64_t group = c.get("group"), unit = c.get("w_element") == kI8 ? 4 : 8;
   c.require(group > 0 && group % unit == 0 && c.get("w_group") % group == 0,
             "group (of x) must be a multiple of " + llvm::Twine(unit) + " that divides w_group " +
                 llvm::Twine(c.get("w_group")));

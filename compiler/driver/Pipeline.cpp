@@ -54,6 +54,11 @@ bool hasCpu(const CompileOptions &options) {
   return !targets || targets->cpu;
 }
 
+bool hasCuda(const CompileOptions &options) {
+  llmrt::Result<TargetSet> targets = parseTargets(options.targets);
+  return targets && !targets->cuda.empty();
+}
+
 std::string kvElement(const CompileOptions &options) {
   const std::string &dtype = options.kvCacheDtype;
   return dtype == "auto" ? "f16" : dtype == "int8" ? "i8" : dtype;
@@ -76,6 +81,7 @@ const std::vector<Step> &steps() {
          QuantizeWeightsPassOptions o;
          o.scheme = options.quantization;
          o.head = options.head;
+         o.widenE2m1 = hasCuda(options);
          return createQuantizeWeightsPass(o);
        }},
       {Phase::Quantize, "llmc-quantize-activations", 0,

@@ -68,7 +68,8 @@ private:
   }
 
   Status packIntegers(const WeightTask &task, uint64_t first, uint64_t last, uint64_t tileBytes) {
-    if (std::optional<WeightFormat> own = task.view.quantizedFormat(); own && *own == task.format) {
+    if (std::optional<WeightFormat> own = task.view.quantizedFormat();
+        own && holdsCodesOf(task.format, *own)) {
       // The source's own integers: no second rounding.
       LLMRT_RETURN_IF_ERROR(task.view.readQuantizedRows(first, last, quantized));
     } else {

@@ -130,6 +130,7 @@ def QuantizeWeightsPass : Pass<"llmc-quantize-weights", "::mlir::ModuleOp"> {
     Option<"scheme", "scheme", "std::string", "\"none\"", "none, int8 or int4: what floats become">,
     Option<"group", "group", "int64_t", "32", "values a scale covers">,
     Option<"head", "head", "std::string", "\"int8\"", "int8 or int4: what embeddings and heads become under int4">,
+    Option<"widenE2m1", "widen-e2m1", "bool", "false", "MXFP4 as int8, for targets whose kernels have no 4-bit floats">,
   ];
   let dependentDialects = ["::llmc::llm::LlmDialect"];
 }

@@ -3,14 +3,27 @@
 #include "compiler/quantize/HalfFloat.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace llmc;
 
 namespace {
+
+constexpr int8_t kDoubledE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+/// The code of each doubled value, by its byte; 0 for what is none.
+constexpr std::array<uint8_t, 256> kE2m1Codes = [] {
+  std::array<uint8_t, 256> codes{};
+  for (uint8_t code = 15; code != 0; --code)
+    if (kDoubledE2m1[code] != 0)
+      codes[static_cast<uint8_t>(kDoubledE2m1[code])] = code;
+  return codes;
+}();
 
 uint16_t toBrain(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -19,9 +32,21 @@ uint16_t toBrain(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/// The inverse of halfPowerOfTwo.
+uint8_t powerOfTwoCode(float half) {
+  if (half != half)
+    return 255;
+  const uint32_t bits = std::bit_cast<uint32_t>(half);
+  return static_cast<uint8_t>(bits >> 23 ? (bits >> 23) + 1 : bits >> 22);
+}
+
 void storeScalar(Element element, uint8_t *at, float value) {
   if (element == Element::F32) {
     std::memcpy(at, &value, 4);
+    return;
+  }
+  if (element == Element::E8M0) {
+    *at = powerOfTwoCode(value);
     return;
   }
   uint16_t bits = element == Element::F16 ? floatToHalf(value) : toBrain(value);
@@ -34,6 +59,8 @@ float loadScalar(Element element, const uint8_t *at) {
     std::memcpy(&value, at, 4);
     return value;
   }
+  if (element == Element::E8M0)
+    return halfPowerOfTwo(*at);
   uint16_t bits;
   std::memcpy(&bits, at, 2);
   return element == Element::F16 ? halfToFloat(bits) : brainToFloat(bits);
@@ -41,6 +68,7 @@ float loadScalar(Element element, const uint8_t *at) {
 
 bool isFloat(Element e) { return e == Element::F32 || e == Element::F16 || e == Element::BF16; }
 bool isScale(Element e) { return e == Element::F32 || e == Element::F16; }
+bool isFourBit(Element e) { return e == Element::I4 || e == Element::E2M1; }
 
 std::optional<uint64_t> multiply(uint64_t a, uint64_t b) {
   uint64_t product;
@@ -66,9 +94,17 @@ struct Place {
 };
 Place place(Element element, uint64_t k, unsigned row) {
   uint64_t quad = k / 4, i = k % 4;
-  if (element == Element::I4)
+  if (isFourBit(element))
     return {quad / 2 * 64 + 4 * row + i, quad % 2 ? 4u : 0u};
   return {quad * 64 + 4 * row + i, 0};
+}
+
+/// Of eight bytes with doubled values of e2m1, their codes.
+uint64_t e2m1Codes(uint64_t doubled) {
+  uint64_t codes = 0;
+  for (int i = 0; i < 64; i += 8)
+    codes |= uint64_t(kE2m1Codes[doubled >> i & 255]) << i;
+  return codes;
 }
 
 /// The offset of element (k, row) in a tile of N16.
@@ -80,6 +116,17 @@ uint64_t placeN16(Element element, uint64_t k, unsigned row) {
 
 } // namespace
 
+int8_t llmc::doubledE2m1(int code) { return kDoubledE2m1[code]; }
+
+float llmc::halfPowerOfTwo(uint8_t exponent) {
+  if (exponent == 255)
+    return std::numeric_limits<float>::quiet_NaN();
+  // 2^(e - 128) as an f32: subnormal for the two lowest exponents.
+  if (exponent < 2)
+    return std::bit_cast<float>(uint32_t(0x200000) << exponent);
+  return std::bit_cast<float>(uint32_t(exponent - 1) << 23);
+}
+
 uint64_t llmc::elementBits(Element element) {
   switch (element) {
   case Element::F32:
@@ -90,8 +137,10 @@ uint64_t llmc::elementBits(Element element) {
     return 16;
   case Element::I8:
   case Element::U8:
+  case Element::E8M0:
     return 8;
   case Element::I4:
+  case Element::E2M1:
     return 4;
   case Element::I64:
     return 64;
@@ -105,6 +154,8 @@ bool llmc::isValidFormat(const WeightFormat &f) {
   case Packing::N16:
     return isFloat(f.element);
   case Packing::N16K4:
+    if (f.element == Element::E2M1)
+      return f.group > 0 && f.group % 8 == 0 && f.scale == Element::E8M0 && !f.hasMin;
     return (f.element == Element::I4 || f.element == Element::I8) && f.group > 0 &&
            f.group % (f.element == Element::I4 ? 8 : 4) == 0 && isScale(f.scale) &&
            (!f.hasMin || isScale(f.min));
@@ -150,9 +201,9 @@ void llmc::packTile(const WeightFormat &f, uint64_t columns, std::span<const Qua
   assert(f.packing == Packing::N16K4 && isValidFormat(f) && rows.size() <= kTileRows);
   std::memset(tile, 0, *packedTileBytes(f, columns));
   GroupLayout layout(f);
-  const bool four = f.element == Element::I4;
-  // A nibble of zero stands for -8: rows and columns of padding hold 8.
-  const uint64_t zeros = four && !f.hasMin ? 0x0808080808080808 : 0;
+  const bool four = isFourBit(f.element), isE2m1 = f.element == Element::E2M1;
+  // A nibble of zero stands for -8 in i4: rows and columns of padding hold 8.
+  const uint64_t zeros = f.element == Element::I4 && !f.hasMin ? 0x0808080808080808 : 0;
   // Two quads make 8 bytes of a row; an i8 group may end after one.
   constexpr uint64_t pair = 8;
   const uint64_t groups = (columns + f.group - 1) / f.group;
@@ -168,6 +219,8 @@ void llmc::packTile(const WeightFormat &f, uint64_t columns, std::span<const Qua
           std::memcpy(&both, codes + k, sizeof(both));
         else if (isRow && k < count)
           std::memcpy(&both, codes + k, count - k);
+        if (isE2m1)
+          both = e2m1Codes(both);
         const uint32_t even = static_cast<uint32_t>(both), odd = static_cast<uint32_t>(both >> 32);
         uint8_t *to = at + k / (four ? pair : pair / 2) * 64 + 4 * r;
         if (four) {
@@ -196,7 +249,10 @@ void llmc::unpackQuantizedRow(const WeightFormat &f, uint64_t columns, const uin
   for (uint64_t k = 0; k < columns; ++k) {
     const uint8_t *at = tile + k / f.group * layout.bytes();
     Place p = place(f.element, k % f.group, row);
-    q[k] = f.element == Element::I4 ? at[p.byte] >> p.shift & 15 : at[p.byte];
+    const int nibble = at[p.byte] >> p.shift & 15;
+    q[k] = f.element == Element::I4     ? static_cast<uint8_t>(nibble)
+           : f.element == Element::E2M1 ? static_cast<uint8_t>(kDoubledE2m1[nibble])
+                                        : at[p.byte];
     if (k % f.group != 0)
       continue;
     scales[k / f.group] = loadScalar(f.scale, at + layout.values + row * elementBits(f.scale) / 8);
@@ -225,7 +281,10 @@ void llmc::unpackRow(const WeightFormat &f, uint64_t columns, const uint8_t *til
     Place p = place(f.element, k % f.group, row);
     float scale = loadScalar(f.scale, at + layout.values + row * elementBits(f.scale) / 8);
     bool isI4 = f.element == Element::I4;
-    float q = isI4 ? float(at[p.byte] >> p.shift & 15) : float(int8_t(at[p.byte]));
+    const int nibble = at[p.byte] >> p.shift & 15;
+    float q = isI4                         ? float(nibble)
+              : f.element == Element::E2M1 ? float(kDoubledE2m1[nibble])
+                                           : float(int8_t(at[p.byte]));
     // One rounding either way: scale * (q - 8) as a fused multiply-add is what the kernels do.
     float offset = isI4 ? -8 * scale : 0;
     if (f.hasMin)

@@ -7,6 +7,7 @@
 //   N16K4  for each group along K, K padded to the group:
 //            i4: for each pair of quads (4 along K): 64 bytes; byte 4*r+i holds row r, element i
 //                of the quad, the even quad in the low nibble, the odd one in the high nibble
+//            e2m1: codes in i4's places
 //            i8: for each quad 64 bytes in the same order
 //            then 16 scales, then 16 minimums where the format has them
 //
@@ -31,19 +32,23 @@ enum class Element : uint8_t {
   I4 = 4,
   I32 = 5,
   U8 = 6,
-  I64 = 7
+  I64 = 7,
+  E2M1 = 8,
+  E8M0 = 9
 };
 
 /// The values of Packing in plan.fbs.
 enum class Packing : uint8_t { Rows = 0, N16 = 1, N16K4 = 2 };
 
 /// How a weight lies in a plan: the fields of WeightFormat in plan.fbs. A value of an N16K4 weight
-/// is scale * q + min with a minimum; without, scale * (q - 8) for i4 and scale * q for i8.
+/// is scale * q + min with a minimum; without, scale * (q - 8) for i4 and scale * q for i8. Of
+/// e2m1, q is twice the value and the scale half the power of two that e8m0 stores: what an i8
+/// would hold.
 struct WeightFormat {
   Element element = Element::F32;
   Packing packing = Packing::N16;
-  uint32_t group = 0;           ///< along K; N16K4 only: a multiple of 8 (i4) or 4 (i8)
-  Element scale = Element::F32; ///< F32 or F16; N16K4 only
+  uint32_t group = 0;           ///< along K; N16K4 only: a multiple of 8 (i4, e2m1) or 4 (i8)
+  Element scale = Element::F32; ///< F32 or F16; E8M0 with e2m1; N16K4 only
   bool hasMin = false;
   Element min = Element::F32; ///< F32 or F16
 
@@ -52,11 +57,16 @@ struct WeightFormat {
 
 inline constexpr uint64_t kTileRows = 16;
 
+/// Twice the value of an e2m1 code, 0 to 15 (OCP Microscaling 1.0), a whole number.
+int8_t doubledE2m1(int code);
+/// Half of the power of two that \p exponent stands for in e8m0: 2^(e - 128), a NaN for 255.
+float halfPowerOfTwo(uint8_t exponent);
+
 /// Bits of one value: 4 to 64.
 uint64_t elementBits(Element element);
 
 /// True for every combination that the kernels know: Rows and N16 of f32, f16, bf16; N16K4 of i8,
-/// i4.
+/// i4, e2m1.
 bool isValidFormat(const WeightFormat &format);
 
 /// Bytes of one 16-row tile of a matrix with \p columns; nullopt for a format that isn't valid or
@@ -71,8 +81,8 @@ std::optional<uint64_t> packedBytes(const WeightFormat &format, uint64_t rows, u
 void packTile(const WeightFormat &format, uint64_t columns, std::span<const float *const> rows,
               uint8_t *tile);
 
-/// One row of a quantized matrix. \p q: a value a byte, columns of them (i4: 0..15; i8: two's
-/// complement). \p scales, \p mins: one a group, ceil(columns / group) of them.
+/// One row of a quantized matrix. \p q: a value a byte, columns of them (i4: 0..15; i8 and e2m1:
+/// two's complement). \p scales, \p mins: one a group, ceil(columns / group) of them.
 struct QuantizedRow {
   const uint8_t *q = nullptr;
   const float *scales = nullptr;

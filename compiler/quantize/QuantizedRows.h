@@ -17,7 +17,7 @@ struct QuantizedRows {
   WeightFormat format; ///< of packing N16K4
   uint64_t rows = 0;
   uint64_t columns = 0;
-  std::vector<uint8_t> codes; ///< [rows][columns]; i4: 0 .. 15, i8: two's complement
+  std::vector<uint8_t> codes; ///< [rows][columns]; i4: 0 .. 15, i8, e2m1: two's complement
   std::vector<float> scales;  ///< [rows][groups], each a value of format.scale
   std::vector<float> mins;    ///< [rows][groups], each a value of format.min; empty without
 
@@ -43,6 +43,14 @@ struct QuantizedRows {
 /// i4 or i8 codes in groups of \p group with scales (and minimums) of type \p scale.
 inline WeightFormat groupedFormat(Element element, uint32_t group, Element scale, bool hasMin) {
   return {element, Packing::N16K4, group, scale, hasMin, hasMin ? scale : Element::F32};
+}
+
+/// Whether \p format holds the codes and scales of \p source as they are: an i8 with f32 scales has
+/// room for e2m1's.
+inline bool holdsCodesOf(const WeightFormat &format, const WeightFormat &source) {
+  return format == source ||
+         (source.element == Element::E2M1 &&
+          format == groupedFormat(Element::I8, source.group, Element::F32, false));
 }
 
 /// The value that a code stands for.

@@ -67,12 +67,17 @@ LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
 
 LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError, Element element,
                                  int64_t group, Element scale, bool hasMin) {
-  bool integer = element == Element::I8 || element == Element::I4;
+  const bool isE2m1 = element == Element::E2M1;
+  bool integer = element == Element::I8 || element == Element::I4 || isE2m1;
+  if (element == Element::E8M0)
+    return emitError() << "e8m0 is for the scales of e2m1";
   if (!integer && (group != 0 || hasMin))
     return emitError() << "a format of float elements has neither groups nor minimums";
   if (integer && (group < 16 || group > 4096 || group % 16 != 0))
     return emitError() << "group must be a multiple of 16 from 16 to 4096, got " << group;
-  if (scale != Element::F32 && scale != Element::F16)
+  if (isE2m1 != (scale == Element::E8M0) || (isE2m1 && hasMin))
+    return emitError() << "e2m1 has scales of e8m0, which nothing else has, and no minimums";
+  if (!isE2m1 && scale != Element::F32 && scale != Element::F16)
     return emitError() << "scales are stored as f32 or f16";
   return success();
 }
@@ -95,7 +100,7 @@ static ParseResult parseElement(AsmParser &parser, Element &element) {
   std::optional<Element> parsed = symbolizeElement(keyword);
   if (!parsed)
     return parser.emitError(loc) << "unknown element '" << keyword
-                                 << "'; known: f32, f16, bf16, i8, i4";
+                                 << "'; known: f32, f16, bf16, i8, i4, e2m1, e8m0";
   element = *parsed;
   return success();
 }
@@ -147,7 +152,7 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
                        << valueSize << " is above key size " << keySize;
   if (latent && element == Element::I8)
     return emitError() << "a latent cache of i8 is not supported; supported: f32, f16, bf16";
-  if (element == Element::I4)
+  if (element == Element::I4 || element == Element::E2M1 || element == Element::E8M0)
     return emitError() << "a cache of " << stringifyElement(element)
                        << " is not supported; supported: f32, f16, bf16, i8";
   return success();

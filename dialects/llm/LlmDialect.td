@@ -98,7 +98,8 @@ def Llm_ScoringAttr : EnumAttr<Llm_Dialect, Llm_Scoring, "scoring">;
 def Llm_Element : Llm_Enum<"Element", "the stored element of a weight or a cache", [
   I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"F16", 1, "f16">,
   I32EnumAttrCase<"BF16", 2, "bf16">, I32EnumAttrCase<"I8", 3, "i8">,
-  I32EnumAttrCase<"I4", 4, "i4">]>;
+  I32EnumAttrCase<"I4", 4, "i4">, I32EnumAttrCase<"E2M1", 8, "e2m1">,
+  I32EnumAttrCase<"E8M0", 9, "e8m0">]>;
 
 //===----------------------------------------------------------------------===//
 // Attributes
@@ -121,7 +122,8 @@ def Llm_FormatAttr : Llm_Attr<"Format", "format"> {
     `#llm.format<f32>`, `#llm.format<bf16>`: tiles of 16 rows, columns side by side (N16).
     `#llm.format<i4, group = 32, scale = f16>`: integers in groups along the columns, each group with
     a scale, and a minimum where `min` is given: value = scale * q + min. Without a minimum an i4 is
-    scale * (q - 8) and an i8 is scale * q. Design: kernels-cpu, N16K4.
+    scale * (q - 8) and an i8 is scale * q. `#llm.format<e2m1, group = 32, scale = e8m0>` is OCP
+    Microscaling's MXFP4: 4-bit floats times a power of two. Design: kernels-cpu, N16K4.
   }];
   let parameters = (ins EnumParameter<Llm_Element>:$element,
                         DefaultValuedParameter<"int64_t", "0">:$group,
@@ -130,7 +132,11 @@ def Llm_FormatAttr : Llm_Attr<"Format", "format"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    bool isInteger() const { return getElement() == Element::I8 || getElement() == Element::I4; }
+    /// Whether a dot product is one of integers, in groups (e2m1 doubled is a whole number).
+    bool isInteger() const {
+      return getElement() == Element::I8 || getElement() == Element::I4 ||
+             getElement() == Element::E2M1;
+    }
   }];
 }
 

@@ -17,8 +17,10 @@ unsigned elementBits(ElementType type) {
     return 16;
   case ElementType::I8:
   case ElementType::U8:
+  case ElementType::E8M0:
     return 8;
   case ElementType::I4:
+  case ElementType::E2M1:
     return 4;
   case ElementType::I64:
     return 64;
@@ -44,6 +46,10 @@ const char *elementName(ElementType type) {
     return "u8";
   case ElementType::I64:
     return "i64";
+  case ElementType::E2M1:
+    return "e2m1";
+  case ElementType::E8M0:
+    return "e8m0";
   }
   return "?";
 }
@@ -64,6 +70,17 @@ static bool isScaleType(ElementType type) {
   return type == ElementType::F32 || type == ElementType::F16;
 }
 
+/// Whether N16K4 has such groups.
+static bool isGrouped(const WeightFormat &f) {
+  if (f.group == 0 || f.group > kMaxGroup)
+    return false;
+  if (f.element == ElementType::E2M1)
+    return f.group % 8 == 0 && f.scale == ElementType::E8M0 && !f.hasMin;
+  return (f.element == ElementType::I8 || f.element == ElementType::I4) &&
+         f.group % (f.element == ElementType::I4 ? 8 : 4) == 0 && isScaleType(f.scale) &&
+         (!f.hasMin || isScaleType(f.min));
+}
+
 std::optional<uint64_t> packedBytes(const WeightFormat &f, uint64_t rows, uint64_t columns) {
   unsigned bits = elementBits(f.element);
   if (bits == 0 || rows == 0 || columns == 0)
@@ -71,7 +88,8 @@ std::optional<uint64_t> packedBytes(const WeightFormat &f, uint64_t rows, uint64
   Checked tiles = Checked(rows).divideUp(kTileRows);
   switch (f.packing) {
   case Packing::Rows:
-    if (f.group != 0 || f.hasMin)
+    if (f.group != 0 || f.hasMin || f.element == ElementType::E2M1 ||
+        f.element == ElementType::E8M0)
       return std::nullopt;
     return (Checked(rows) * (Checked(columns) * Checked(bits)).divideUp(8)).get();
   case Packing::N16: {
@@ -84,11 +102,7 @@ std::optional<uint64_t> packedBytes(const WeightFormat &f, uint64_t rows, uint64
     return (tiles * k * Checked(kTileRows * bits / 8)).get();
   }
   case Packing::N16K4: {
-    if (f.element != ElementType::I8 && f.element != ElementType::I4)
-      return std::nullopt;
-    unsigned step = f.element == ElementType::I4 ? 8 : 4;
-    if (f.group == 0 || f.group % step != 0 || f.group > kMaxGroup || !isScaleType(f.scale) ||
-        (f.hasMin && !isScaleType(f.min)))
+    if (!isGrouped(f))
       return std::nullopt;
     Checked group = Checked(f.group) * Checked(kTileRows * bits / 8) +
                     Checked(kTileRows * elementBits(f.scale) / 8) +

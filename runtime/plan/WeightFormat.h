@@ -53,7 +53,8 @@ struct WeightFormat {
 ///   N16 f32, f16  [N/16][columns][16]
 ///   N16 bf16      [N/16][K/2][16][2], K = columns rounded up to 2
 ///   N16K4         [N/16][K/group] { group * 16 elements, 16 scales, 16 minimums if has_min },
-///                 K = columns rounded up to group; group a multiple of 8 (i4) or 4 (i8)
+///                 K = columns rounded up to group; group a multiple of 8 (i4, e2m1) or 4 (i8);
+///                 e2m1 with scales of e8m0 and no minimums, neither of them anywhere else
 std::optional<uint64_t> packedBytes(const WeightFormat &format, uint64_t rows, uint64_t columns);
 
 } // namespace llmrt

@@ -133,6 +133,8 @@ def test_mxfp4_experts(tiny, tmp_path):
     assert runs[0][0] == runs[1][0]
     assert np.abs(runs[0][1] - runs[1][1]).max() < 1e-4
     assert (tmp_path / "quantized.plan").stat().st_size < (tmp_path / "twin.plan").stat().st_size
+    # 4 bits a code, 8 a scale of 32: what the file has.
+    assert "e2m1.g32.e8m0" in llmc("inspect", tmp_path / "quantized.plan").stdout
 
     broken = dict(tensors)
     del broken["model.layers.1.mlp.experts.down_proj_scales"]

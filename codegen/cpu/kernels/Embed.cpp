@@ -1,4 +1,5 @@
 //===- Embed.cpp - rows of a table ---------------------------------------------===//
+#include "codegen/cpu/kernels/FourBit.h"
 #include "codegen/cpu/kernels/Kernel.h"
 
 using namespace llmc::kernel;
@@ -24,15 +25,18 @@ KERNEL_INLINE void readRow(const Format &f, const uint8_t *w, int64_t row, int64
   }
   for (int64_t begin = 0; begin < d; begin += f.group, tile += f.groupBytes()) {
     const uint8_t *scales = tile + f.valueBytes();
-    const float s = loadElement(scales + r * elementBytes(f.scale), f.scale);
+    const float s = loadScaleOf(f, tile, r);
     float offset = f.element == kI4 ? -8.0f * s : 0.0f;
     if (f.hasMin)
       offset = loadElement(scales + 16 * elementBytes(f.scale) + r * elementBytes(f.min), f.min);
     const int64_t count = smaller(f.group, d - begin);
     for (int64_t i = 0; i < count; ++i) {
       int32_t q;
+      const int nibble = tile[i / 8 * 64 + 4 * r + i % 4] >> (i / 4 % 2 * 4) & 15;
       if (f.element == kI4)
-        q = tile[i / 8 * 64 + 4 * r + i % 4] >> (i / 4 % 2 * 4) & 15;
+        q = nibble;
+      else if (f.element == kE2M1)
+        q = kShiftedE2m1[nibble] - 12;
       else
         q = static_cast<int8_t>(tile[i / 4 * 64 + 4 * r + i % 4]);
       y[begin + i] = fma(static_cast<float>(q), s, offset) * scale;

@@ -11,7 +11,15 @@
 
 namespace llmc::kernel {
 
-enum ElementType : int64_t { kF32 = 0, kF16 = 1, kBF16 = 2, kI8 = 3, kI4 = 4 };
+enum ElementType : int64_t {
+  kF32 = 0,
+  kF16 = 1,
+  kBF16 = 2,
+  kI8 = 3,
+  kI4 = 4,
+  kE2M1 = 8,
+  kE8M0 = 9
+};
 /// Activations as plans number them: 0 none, 1 SiLU, 2 GELU (erf), 3 GELU (tanh), 4 ReLU, 5
 /// sigmoid.
 enum Activation : int64_t {
@@ -25,7 +33,7 @@ enum Activation : int64_t {
 enum PackingType : int64_t { kRows = 0, kN16 = 1, kN16K4 = 2 };
 
 KERNEL_INLINE int64_t elementBytes(int64_t element) {
-  return element == kF32 ? 4 : element == kI8 ? 1 : 2;
+  return element == kF32 ? 4 : element == kI8 || element == kE8M0 ? 1 : 2;
 }
 KERNEL_INLINE int64_t roundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 KERNEL_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -34,7 +42,10 @@ struct Format {
   int64_t element, packing, group, scale, hasMin, min;
 
   /// N16K4: bytes of a group's values, and of the group with its scales and minimums.
-  KERNEL_LAMBDA int64_t valueBytes() const { return element == kI4 ? 8 * group : 16 * group; }
+  KERNEL_LAMBDA bool isFourBit() const { return element == kI4 || element == kE2M1; }
+  /// N16K4: bytes of \p count values along K of 16 rows.
+  KERNEL_LAMBDA int64_t bytesAlong(int64_t count) const { return (isFourBit() ? 8 : 16) * count; }
+  KERNEL_LAMBDA int64_t valueBytes() const { return bytesAlong(group); }
   KERNEL_LAMBDA int64_t groupBytes() const {
     return valueBytes() + 16 * elementBytes(scale) + (hasMin ? 16 * elementBytes(min) : 0);
   }
@@ -102,6 +113,27 @@ KERNEL_INLINE void storeElements(uint8_t *p, int64_t element, F32x16 v) {
   storeAs(p, __builtin_convertvector(chosen, U16x16));
 }
 
+/// What e8m0 stands for beside doubled e2m1: 2^(e - 128), a NaN for 255. Kernels take subnormal
+/// numbers for zeros, which the two lowest are.
+KERNEL_INLINE U32x16 halfPowerBits(U32x16 e) {
+  const U32x16 bits = ((e > 1u ? e : (U32x16)(1u)) - 1u) << 23;
+  return e == 255u ? (U32x16)(0x7fc00000u) : bits;
+}
+/// The 16 scales of a group whose values start at \p w.
+KERNEL_INLINE F32x16 loadScales(const Format &f, const uint8_t *w) {
+  const uint8_t *at = w + f.valueBytes();
+  if (f.scale == kE8M0)
+    return asFloat(halfPowerBits(__builtin_convertvector(loadAs<U8x16>(at), U32x16)));
+  return loadElements(at, f.scale);
+}
+KERNEL_INLINE float loadScaleOf(const Format &f, const uint8_t *w, int64_t row) {
+  const uint8_t *at = w + f.valueBytes() + row * elementBytes(f.scale);
+  if (f.scale != kE8M0)
+    return loadElement(at, f.scale);
+  const uint32_t e = *at;
+  return __builtin_bit_cast(float, e == 255 ? 0x7fc00000u : ((e > 1 ? e : 1u) - 1) << 23);
+}
+
 /// The 16 scales and offsets of a group whose values start at \p w: a weight is
 /// fma(q, scale, offset), with i4 as unsigned nibbles. fma(q, s, -8 s) = s (q - 8) in one rounding.
 struct GroupScale {
@@ -109,20 +141,13 @@ struct GroupScale {
 };
 KERNEL_INLINE GroupScale loadScale(const Format &f, const uint8_t *w) {
   GroupScale s;
-  s.scale = loadElements(w + f.valueBytes(), f.scale);
+  s.scale = loadScales(f, w);
   s.offset = splat(0.0f);
   if (f.hasMin)
     s.offset = loadElements(w + f.valueBytes() + 16 * elementBytes(f.scale), f.min);
   else if (f.element == kI4)
     s.offset = -8.0f * s.scale;
   return s;
-}
-
-/// Element \p i (0..3) of a unit's quad as 16 floats; \p high picks the odd quad of an i4 unit.
-KERNEL_INLINE F32x16 quantizedElement(U32x16 unit, int64_t element, int i, int high) {
-  if (element == kI4)
-    return toFloat((I32x16)(unit >> (8 * i + 4 * high) & 15u));
-  return toFloat((I32x16)(unit << (24 - 8 * i)) >> 24);
 }
 
 } // namespace llmc::kernel

@@ -105,8 +105,8 @@ struct Gemm {
 #endif
   }
   KERNEL_LAMBDA bool decodes(int64_t tokens) const {
-    return xInt8 && format.element == kI4 && format.group <= kDecodedDepth &&
-           tokens >= kDecodeFrom && !usesTiles();
+    return xInt8 && format.isFourBit() && format.group <= kDecodedDepth && tokens >= kDecodeFrom &&
+           !usesTiles();
   }
 
   /// Tiles [tile, tile + Tiles) of int4 weights times at most kChunk tokens [begin, end): what the
@@ -131,7 +131,7 @@ struct Gemm {
       const int64_t last = smaller(first + step, weightGroups);
       unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
         for (int64_t g = first; g < last; ++g)
-          decodeNibbles(at + t * tileBytes + g * format.groupBytes(), format.group,
+          decodeNibbles(format, at + t * tileBytes + g * format.groupBytes(), format.group,
                         decoded[t] + (g - first) * 16 * format.group);
       });
       // The last group of the weights may have more than the activations do.

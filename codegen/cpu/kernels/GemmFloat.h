@@ -6,7 +6,7 @@
 #ifndef LLMC_CODEGEN_CPU_KERNELS_GEMMFLOAT_H
 #define LLMC_CODEGEN_CPU_KERNELS_GEMMFLOAT_H
 
-#include "codegen/cpu/kernels/Format.h"
+#include "codegen/cpu/kernels/FourBit.h"
 
 namespace llmc::kernel {
 
@@ -54,7 +54,7 @@ KERNEL_INLINE void floatBlock(const Format &f, const uint8_t *w, int64_t tileByt
     }
     return;
   }
-  const int perUnit = f.element == kI4 ? 8 : 4;
+  const int perUnit = f.isFourBit() ? 8 : 4;
   for (int64_t begin = 0; begin < k; begin += f.group, w += f.groupBytes()) {
     GroupScale s[Tiles];
     unroll<Tiles>([&](auto t) KERNEL_LAMBDA { s[t] = loadScale(f, w + t * tileBytes); });
@@ -65,7 +65,7 @@ KERNEL_INLINE void floatBlock(const Format &f, const uint8_t *w, int64_t tileByt
       unroll<Tiles>([&](auto t) KERNEL_LAMBDA { v[t] = loadAs<U32x16>(unit + t * tileBytes); });
       auto element = [&](auto j, auto high) KERNEL_LAMBDA {
         unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
-          weight[t] = fma(quantizedElement(v[t], f.element, j, high), s[t].scale, s[t].offset);
+          weight[t] = fma(quantizedElement(f, v[t], j, high), s[t].scale, s[t].offset);
         });
         addElement(weight, x, stride, i + 4 * high + j, acc);
       };
@@ -74,7 +74,7 @@ KERNEL_INLINE void floatBlock(const Format &f, const uint8_t *w, int64_t tileByt
         if (isWhole || i + j < end)
           element(j, Index<0>{});
       });
-      if (f.element == kI4)
+      if (f.isFourBit())
         unroll<4>([&](auto j) KERNEL_LAMBDA {
           if (isWhole || i + 4 + j < end)
             element(j, Index<1>{});

@@ -12,8 +12,7 @@
 #ifndef LLMC_CODEGEN_CPU_KERNELS_GEMMINT_H
 #define LLMC_CODEGEN_CPU_KERNELS_GEMMINT_H
 
-#include "codegen/cpu/kernels/Format.h"
-#include "codegen/cpu/kernels/IntDot.h"
+#include "codegen/cpu/kernels/FourBit.h"
 
 namespace llmc::kernel {
 
@@ -27,44 +26,44 @@ KERNEL_INLINE void prefetchGroup(const uint8_t *w, int64_t bytes) {
 
 /// dot[m] += nibbles of one unit (64 bytes, 8 along K) times activations.
 template <int Tokens>
-KERNEL_INLINE void addNibbles(const uint8_t *w, const int8_t *x, int64_t stride,
+KERNEL_INLINE void addNibbles(const Format &f, const uint8_t *w, const int8_t *x, int64_t stride,
                               NibbleSum (&dot)[Tokens]) {
-  const U32x16 v = loadAs<U32x16>(w);
-  const U32x16 low = v & 0x0f0f0f0fu, high = v >> 4 & 0x0f0f0f0fu;
+  const NibblePair v = loadNibbles(f, w);
   unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
-    addUnit(dot[m], low, loadQuad(x + m * stride));
-    addUnit(dot[m], high, loadQuad(x + m * stride + 4));
+    addUnit(dot[m], v.first, loadQuad(x + m * stride));
+    addUnit(dot[m], v.second, loadQuad(x + m * stride + 4));
   });
 }
 
-/// \p k values along K (a multiple of 8) of 16 rows of i4 as bytes: 16 \p k of them.
-KERNEL_INLINE void decodeNibbles(const uint8_t *w, int64_t k, uint8_t *decoded) {
+/// \p k values along K (a multiple of 8) of 16 rows of four bits as bytes: 16 \p k of them.
+KERNEL_INLINE void decodeNibbles(const Format &f, const uint8_t *w, int64_t k, uint8_t *decoded) {
   for (int64_t i = 0; i < k; i += 8) {
-    const U32x16 v = loadAs<U32x16>(w + i * 8);
-    storeAs(decoded + i * 16, v & 0x0f0f0f0fu);
-    storeAs(decoded + i * 16 + 64, v >> 4 & 0x0f0f0f0fu);
+    const NibblePair v = loadNibbles(f, w + i * 8);
+    storeAs(decoded + i * 16, v.first);
+    storeAs(decoded + i * 16 + 64, v.second);
   }
 }
 
-/// The exact dot products of one group of activations with 16 rows of i4: \p k values, a multiple
-/// of 8, from \p w and \p x on. The first 32 begin with \p start(m).
+/// The exact dot products of one group of activations with 16 rows of four bits: \p k values, a
+/// multiple of 8, from \p w and \p x on. The first sum begins with \p start(m).
 template <int Tokens, typename Start>
-KERNEL_INLINE void nibbleGroup(const uint8_t *w, const int8_t *x, int64_t stride, int64_t k,
-                               Start start, I32x16 (&sum)[Tokens]) {
+KERNEL_INLINE void nibbleGroup(const Format &f, const uint8_t *w, const int8_t *x, int64_t stride,
+                               int64_t k, Start start, I32x16 (&sum)[Tokens]) {
   unroll<Tokens>([&](auto m) KERNEL_LAMBDA { sum[m] = splatInt(0); });
-  for (int64_t i = 0; i < k; i += 32) {
+  const int64_t step = nibblesAtOnce(f);
+  for (int64_t i = 0; i < k; i += step) {
     NibbleSum part[Tokens];
     unroll<Tokens>([&](auto m) KERNEL_LAMBDA { part[m] = i == 0 ? start(m) : noNibbles(); });
-    const int64_t end = smaller(i + 32, k);
+    const int64_t end = smaller(i + step, k);
     if constexpr (Tokens == 1) {
 #pragma clang loop unroll(full)
       for (int64_t j = i; j < end; j += 8)
-        addNibbles<Tokens>(w + j * 8, x + j, stride, part);
+        addNibbles<Tokens>(f, w + j * 8, x + j, stride, part);
     } else {
       // Unrolled, the decoded weights of all units would fight for registers.
 #pragma clang loop unroll(disable)
       for (int64_t j = i; j < end; j += 8)
-        addNibbles<Tokens>(w + j * 8, x + j, stride, part);
+        addNibbles<Tokens>(f, w + j * 8, x + j, stride, part);
     }
     unroll<Tokens>([&](auto m) KERNEL_LAMBDA { sum[m] += total(part[m]); });
   }
@@ -100,9 +99,9 @@ KERNEL_INLINE bool foldsExcess(const Format &f, int64_t xGroup) {
 }
 /// What a group's dot product has too much, for \p sum, that of its activations.
 KERNEL_INLINE int32_t excessOf(const Format &f, int64_t xGroup, int32_t sum) {
-  if (f.element != kI4)
+  if (!f.isFourBit())
     return byteExcess(sum);
-  return f.hasMin || foldsExcess(f, xGroup) ? 0 : 8 * sum;
+  return foldsExcess(f, xGroup) ? 0 : excessOfValue(f) * sum;
 }
 
 /// acc[m] = row m of the int8 activations at \p x (rows \p stride bytes apart, groups of \p xGroup)
@@ -116,21 +115,21 @@ KERNEL_INLINE void intBlock(const Format &f, const uint8_t *w, const uint8_t *x,
   const int64_t perWeightGroup = f.group / xGroup;
   unroll<Tokens>([&](auto m) KERNEL_LAMBDA { acc[m] = splat(0.0f); });
   for (int64_t first = 0; first < groups; first += perWeightGroup, w += f.groupBytes()) {
-    const F32x16 scale = loadElements(w + f.valueBytes(), f.scale);
+    const F32x16 scale = loadScales(f, w);
     for (int64_t j = 0; j < perWeightGroup; ++j) {
       const int64_t g = first + j;
       if (perWeightGroup > 1 && g >= groups)
         break;
-      const uint8_t *at = w + j * (f.element == kI4 ? 8 : 16) * xGroup;
+      const uint8_t *at = w + j * f.bytesAlong(xGroup);
       if constexpr (Tokens <= 4) // the pass that brings the weights, or one more from a cache
-        prefetchGroup(at, (f.element == kI4 ? 8 : 16) * xGroup);
+        prefetchGroup(at, f.bytesAlong(xGroup));
       I32x16 dot[Tokens];
       auto sumOf = [&](auto m) KERNEL_LAMBDA { return loadAs<int32_t>(sums + m * stride + 4 * g); };
       auto start = [&](auto m) KERNEL_LAMBDA {
         return foldsExcess(f, xGroup) ? lessEightTimes(sumOf(m)) : noNibbles();
       };
-      if (f.element == kI4)
-        nibbleGroup(at, values + g * xGroup, stride, xGroup, start, dot);
+      if (f.isFourBit())
+        nibbleGroup(f, at, values + g * xGroup, stride, xGroup, start, dot);
       else
         byteGroup(at, values + g * xGroup, stride, xGroup, dot);
       // Loads of scales and sums stay behind the products, where they are broadcast as they come:
@@ -161,14 +160,15 @@ KERNEL_INLINE void decodedGroups(const Format &f, const uint8_t *w, int64_t tile
   for (int64_t g = first; g < last; ++g, decoded += 16 * xGroup) {
     I32x16 dot[Tiles][Tokens];
     auto sumOf = [&](auto m) KERNEL_LAMBDA { return loadAs<int32_t>(sums + m * stride + 4 * g); };
-    for (int64_t i = 0; i < xGroup; i += 32) {
+    const int64_t step = nibblesAtOnce(f);
+    for (int64_t i = 0; i < xGroup; i += step) {
       NibbleSum part[Tiles][Tokens];
       unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
         const NibbleSum start = foldsExcess(f, xGroup) ? lessEightTimes(sumOf(m)) : noNibbles();
         unroll<Tiles>([&](auto t) KERNEL_LAMBDA { part[t][m] = start; });
       });
 #pragma clang loop unroll(disable)
-      for (int64_t j = i; j < smaller(i + 32, xGroup); j += 8)
+      for (int64_t j = i; j < smaller(i + step, xGroup); j += 8)
         unroll<2>([&](auto half) KERNEL_LAMBDA {
           U32x16 unit[Tiles];
           unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
@@ -188,7 +188,7 @@ KERNEL_INLINE void decodedGroups(const Format &f, const uint8_t *w, int64_t tile
     asm volatile("" ::: "memory"); // as in intBlock
     unroll<Tiles>([&](auto t) KERNEL_LAMBDA {
       const uint8_t *at = w + t * tileBytes + g / perWeightGroup * f.groupBytes();
-      const F32x16 scale = loadElements(at + f.valueBytes(), f.scale);
+      const F32x16 scale = loadScales(f, at);
       unroll<Tokens>([&](auto m) KERNEL_LAMBDA {
         const float sa = loadAs<float>(scales + m * stride + 4 * g);
         const int32_t sum = sumOf(m);

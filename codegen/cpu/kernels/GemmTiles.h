@@ -50,13 +50,13 @@ public:
   TileShapes(const TileShapes &) = delete;
 };
 
-/// \p depth values along K of 16 outputs as a tile's rows: int8 weights as they lie, int4 ones as
-/// unsigned bytes in \p decoded.
+/// \p depth values along K of 16 outputs as a tile's rows: int8 weights as they lie, those of
+/// four bits as unsigned bytes in \p decoded.
 KERNEL_INLINE const uint8_t *tileOfWeights(const Format &f, const uint8_t *w, int64_t depth,
                                            uint8_t *decoded) {
-  if (f.element != kI4)
+  if (!f.isFourBit())
     return w;
-  decodeNibbles(w, depth, decoded);
+  decodeNibbles(f, w, depth, decoded);
   return decoded;
 }
 
@@ -70,7 +70,7 @@ KERNEL_INLINE void tileGroup(const Format &f, const uint8_t *w, const uint8_t *x
   alignas(64) uint8_t decoded[16 * 64];
   unroll<Blocks>([&](auto b) KERNEL_LAMBDA { zeroTile<kSums + decltype(b)::value>(); });
   for (int64_t i = 0; i < xGroup; i += depth) {
-    loadTile<kWeights>(tileOfWeights(f, w + (f.element == kI4 ? 8 : 16) * i, depth, decoded), 64);
+    loadTile<kWeights>(tileOfWeights(f, w + f.bytesAlong(i), depth, decoded), 64);
     unroll<Blocks>([&](auto b) KERNEL_LAMBDA {
       loadTile<kActivations>(x + b * kTileTokens * stride + i, stride);
       multiplyTiles<kSums + decltype(b)::value, kActivations, kWeights>();
@@ -100,9 +100,9 @@ constexpr int64_t kReadyDepth = 32;
 KERNEL_INLINE void makeReady(const Format &f, const uint8_t *w, int8x16_t *ready) {
   for (int64_t i = 0; i < kReadyDepth; i += 8, ready += 8) {
     U32x16 first, second; // four along K each
-    if (f.element == kI4) {
-      const U32x16 v = loadAs<U32x16>(w + i * 8);
-      first = v & 0x0f0f0f0fu, second = v >> 4 & 0x0f0f0f0fu;
+    if (f.isFourBit()) {
+      const NibblePair v = loadNibbles(f, w + i * 8);
+      first = v.first, second = v.second;
     } else {
       first = loadAs<U32x16>(w + i * 16), second = loadAs<U32x16>(w + i * 16 + 64);
     }
@@ -122,7 +122,7 @@ KERNEL_INLINE void tileGroup(const Format &f, const uint8_t *w, const uint8_t *x
                              int64_t xGroup, I32x16 *dot) {
   int8x16_t ready[kReadyDepth];
   for (int64_t i = 0; i < xGroup; i += kReadyDepth) {
-    makeReady(f, w + (f.element == kI4 ? 8 : 16) * i, ready);
+    makeReady(f, w + f.bytesAlong(i), ready);
     for (int64_t m = 0; m < Blocks * kTileTokens; m += kTileTokens) {
       int32x4_t sums[2][8]; // of a pair of tokens: outputs 2 r, 2 r + 1
       unroll<2>([&](auto t) KERNEL_LAMBDA {
@@ -171,13 +171,13 @@ KERNEL_INLINE void tileBlock(const Format &f, const uint8_t *w, const uint8_t *x
     acc[m] = splat(0.0f);
   for (int64_t first = 0; first < groups; first += perWeightGroup, w += f.groupBytes()) {
     for (int64_t g = first; g < smaller(first + perWeightGroup, groups); ++g) {
-      tileGroup<Blocks>(f, w + (f.element == kI4 ? 8 : 16) * (g - first) * xGroup, x + g * xGroup,
-                        stride, xGroup, dot);
-      const F32x16 scale = loadElements(w + f.valueBytes(), f.scale);
+      tileGroup<Blocks>(f, w + f.bytesAlong((g - first) * xGroup), x + g * xGroup, stride, xGroup,
+                        dot);
+      const F32x16 scale = loadScales(f, w);
       for (int64_t m = 0; m < tokens; ++m) {
         const float sa = loadAs<float>(scales + m * stride + 4 * g);
         const int32_t sum = loadAs<int32_t>(sums + m * stride + 4 * g);
-        const int32_t excess = f.element == kI4 && !f.hasMin ? 8 * sum : 0;
+        const int32_t excess = excessOfValue(f) * sum;
         acc[m] = addGroup(f, w, scale, dot[m] - excess, sa, sum, acc[m]);
       }
     }

@@ -24,12 +24,24 @@ KERNEL_INLINE int32_t loadQuad(const int8_t *p) { return loadAs<int32_t>(p); }
 #if defined(__AVX512VNNI__) || defined(LLMC_KERNEL_EMULATE_VNNI)
 
 #if defined(LLMC_KERNEL_EMULATE_VNNI)
+KERNEL_INLINE U32x16 lookUpBytes(const uint8_t (&table)[16], U32x16 indices) {
+  U32x16 found = {};
+  for (int r = 0; r < 16; ++r)
+    for (int i = 0; i < 32; i += 8)
+      found[r] |= uint32_t(table[indices[r] >> i & 15]) << i;
+  return found;
+}
 KERNEL_INLINE I32x16 dpbusd(I32x16 sum, U32x16 w, int32_t a) {
   for (int i = 0; i < 4; ++i)
     sum += (I32x16)(w >> (8 * i) & 255u) * static_cast<int32_t>(static_cast<int8_t>(a >> (8 * i)));
   return sum;
 }
 #else
+/// The bytes of \p table that the bytes of \p indices (0 to 15) name.
+KERNEL_INLINE U32x16 lookUpBytes(const uint8_t (&table)[16], U32x16 indices) {
+  return (U32x16)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(loadAs<__m128i>(table)),
+                                     (__m512i)indices);
+}
 KERNEL_INLINE I32x16 dpbusd(I32x16 sum, U32x16 w, int32_t a) {
   return (I32x16)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(a));
 }
@@ -76,6 +88,15 @@ KERNEL_INLINE I32x16 join(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
   return __builtin_shufflevector((I32x8)lo, (I32x8)hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
                                  14, 15);
 }
+KERNEL_INLINE U32x16 lookUpBytes(const uint8_t (&table)[16], U32x16 indices) {
+  const int8x16_t bytes = loadAs<int8x16_t>(table);
+  auto part = [&](auto i) KERNEL_LAMBDA {
+    constexpr int p = decltype(i)::value;
+    return vreinterpretq_s32_s8(
+        vqtbl1q_s8(bytes, vreinterpretq_u8_s32(quarter<p>((I32x16)indices))));
+  };
+  return (U32x16)join(part(Index<0>{}), part(Index<1>{}), part(Index<2>{}), part(Index<3>{}));
+}
 KERNEL_INLINE I32x16 dot(I32x16 sum, U32x16 w, int32_t a) {
   const int8x16_t x = vreinterpretq_s8_s32(vdupq_n_s32(a));
   auto part = [&](auto i) KERNEL_LAMBDA {
@@ -111,8 +132,14 @@ KERNEL_INLINE I32x16 join(__m256i lo, __m256i hi) {
   return __builtin_shufflevector((I32x8)lo, (I32x8)hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
                                  14, 15);
 }
+KERNEL_INLINE U32x16 lookUpBytes(const uint8_t (&table)[16], U32x16 indices) {
+  const __m256i bytes = _mm256_broadcastsi128_si256(loadAs<__m128i>(table));
+  return (U32x16)join(_mm256_shuffle_epi8(bytes, lowHalf(indices)),
+                      _mm256_shuffle_epi8(bytes, highHalf(indices)));
+}
 
-/// Sums of up to eight units of unsigned values up to 15, in 16 bits: 8 * 2 * 15 * 127 = 30480.
+/// Sums of up to eight units of unsigned values up to 15, in 16 bits: 8 * 2 * 15 * 127 = 30480; or
+/// of four up to 30.
 struct NibbleSum {
   __m256i lo, hi;
 };

@@ -24,6 +24,7 @@ typedef int32_t I32x16 __attribute__((ext_vector_type(16)));
 typedef int32_t I32x8 __attribute__((ext_vector_type(8)));
 typedef uint32_t U32x16 __attribute__((ext_vector_type(16)));
 typedef uint16_t U16x16 __attribute__((ext_vector_type(16)));
+typedef uint8_t U8x16 __attribute__((ext_vector_type(16)));
 typedef int8_t I8x16 __attribute__((ext_vector_type(16)));
 typedef _Float16 Half16 __attribute__((ext_vector_type(16)));
 typedef bool Mask16 __attribute__((ext_vector_type(16)));

@@ -243,7 +243,7 @@ void CheckpointForm::readRows(uint64_t begin, uint64_t end, float *values) const
 
 std::optional<WeightFormat> CheckpointForm::quantizedFormat() const {
   if (source_.encoding == WeightEncoding::SplitMXFP4)
-    return groupedFormat(Element::I8, 32, Element::F32, false);
+    return groupedFormat(Element::E2M1, 32, Element::E8M0, false);
   if (!isInteger(source_.encoding) || !source_.groupIndex.empty() || source_.block % 16 != 0 ||
       source_.block > 4096) // what kernels have
     return std::nullopt;

@@ -19,9 +19,6 @@ float halfAt(const uint8_t *bytes) {
 /// The levels of iq4_nl and iq4_xs.
 constexpr int8_t kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
-/// Twice the values of e2m1 (OCP Microscaling 1.0), which are whole numbers.
-constexpr int8_t kFp4Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
 /// q2_k: 16 pairs of 4-bit scale and minimum, 64 bytes of 2-bit codes, f16 scale, f16 minimum. Of
 /// each 128 values, value 32 j + i has bits 2 j of byte i.
 void splitQ2K(const uint8_t *block, uint8_t *codes, float *scales, float *mins) {
@@ -107,23 +104,12 @@ void splitTq2(const uint8_t *block, uint8_t *codes, float *scales) {
 void splitMxfp4(const uint8_t *block, uint8_t *codes, float *scales) {
   scales[0] = halfPowerOfTwo(block[0]);
   for (int i = 0; i != 16; ++i) {
-    codes[i] = uint8_t(kFp4Doubled[block[1 + i] & 15]);
-    codes[16 + i] = uint8_t(kFp4Doubled[block[1 + i] >> 4]);
+    codes[i] = uint8_t(doubledE2m1(block[1 + i] & 15));
+    codes[16 + i] = uint8_t(doubledE2m1(block[1 + i] >> 4));
   }
 }
 
 } // namespace
-
-int8_t doubledE2m1(int code) { return kFp4Doubled[code]; }
-
-float halfPowerOfTwo(uint8_t exponent) {
-  if (exponent == 255)
-    return std::numeric_limits<float>::quiet_NaN();
-  // 2^(e - 128) as an f32: subnormal for the two lowest exponents.
-  if (exponent < 2)
-    return std::bit_cast<float>(uint32_t(0x200000) << exponent);
-  return std::bit_cast<float>(uint32_t(exponent - 1) << 23);
-}
 
 WeightFormat extraGgufFormat(WeightEncoding encoding) {
   switch (encoding) {
@@ -138,7 +124,9 @@ WeightFormat extraGgufFormat(WeightEncoding encoding) {
   case WeightEncoding::TQ1_0:
   case WeightEncoding::TQ2_0:
     return groupedFormat(Element::I4, 256, Element::F16, false);
-  default: // iq4_xs, mxfp4
+  case WeightEncoding::MXFP4:
+    return groupedFormat(Element::E2M1, 32, Element::E8M0, false);
+  default: // iq4_xs
     return groupedFormat(Element::I8, 32, Element::F32, false);
   }
 }

@@ -2,7 +2,7 @@
 //
 //   q2_k    i4, groups of 16, f32 scale and minimum    q3_k    i4, 16, f32 scale
 //   q8_k    i8, 256, f32 scale                         iq4_nl  i8, 32, f16 scale (16 levels)
-//   iq4_xs  i8, 32, f32 scale (16 levels)              mxfp4   i8, 32, f32 scale (a power of two)
+//   iq4_xs  i8, 32, f32 scale (16 levels)              mxfp4   e2m1, 32, e8m0 (a power of two)
 //   tq1_0, tq2_0  i4, 256, f16 scale (-1, 0, 1)
 //
 // All are exact: the scales are products of an f16 and an integer of at most 6 bits.
@@ -20,11 +20,6 @@ namespace llmc {
 WeightFormat extraGgufFormat(WeightEncoding encoding);
 void splitExtraGgufBlock(WeightEncoding encoding, const uint8_t *block, uint8_t *codes,
                          float *scales, float *mins);
-
-/// 2^(exponent - 128): half of what an e8m0 exponent stands for; NaN for 255.
-float halfPowerOfTwo(uint8_t exponent);
-/// Twice the value of an e2m1 code (OCP Microscaling 1.0), a whole number.
-int8_t doubledE2m1(int code);
 
 } // namespace llmc
 

@@ -17,7 +17,7 @@ struct SelectKvLayoutPass : llmc::impl::SelectKvLayoutPassBase<SelectKvLayoutPas
 
   void runOnOperation() override {
     std::optional<Element> chosen = symbolizeElement(element);
-    if (!chosen || *chosen == Element::I4) {
+    if (!chosen || *chosen == Element::I4 || *chosen == Element::E2M1 || *chosen == Element::E8M0) {
       emitError(getOperation().getLoc())
           << "KV cache element '" << element << "' is not supported; supported: f32, f16, bf16, i8";
       return signalPassFailure();

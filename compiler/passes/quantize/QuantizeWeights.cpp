@@ -85,6 +85,8 @@ struct QuantizeWeightsPass : llmc::impl::QuantizeWeightsPassBase<QuantizeWeights
 
   FormatAttr source(Value weight) {
     FormatAttr format = sourceFormat(weight);
+    if (format && widenE2m1 && format.getElement() == Element::E2M1)
+      return FormatAttr::get(&getContext(), Element::I8, format.getGroup(), Element::F32, false);
     return format ? format : FormatAttr::get(&getContext(), Element::F32, 0, Element::F32, false);
   }
 

@@ -51,9 +51,10 @@ static FormatAttr formatOf(WeightOp op) {
     return integers(context, Element::I8, 256, Element::F32);
   case Encoding::IQ4_NL:
     return integers(context, Element::I8, 32, Element::F16);
-  case Encoding::IQ4_XS:
   case Encoding::MXFP4:
   case Encoding::SplitMXFP4:
+    return integers(context, Element::E2M1, 32, Element::E8M0);
+  case Encoding::IQ4_XS:
   case Encoding::IQ1_S:
   case Encoding::IQ2_XXS:
   case Encoding::IQ3_XXS:

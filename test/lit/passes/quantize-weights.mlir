@@ -1,6 +1,7 @@
 // RUN: llmc-opt %s -llmc-quantize-weights | FileCheck %s --check-prefixes=CHECK,NONE
 // RUN: llmc-opt %s -llmc-quantize-weights=scheme=int4 | FileCheck %s --check-prefixes=CHECK,INT4
 // RUN: llmc-opt %s -llmc-quantize-weights="scheme=int4 head=int4" | FileCheck %s --check-prefixes=CHECK,HEAD4
+// RUN: llmc-opt %s -llmc-quantize-weights=widen-e2m1=true | FileCheck %s --check-prefix=WIDE
 // RUN: llmc-opt %s -llmc-quantize-weights="scheme=int8 group=64" | FileCheck %s --check-prefixes=CHECK,INT8
 
 // A tied table gets one format for both uses.
@@ -35,6 +36,7 @@ func.func @quantized_sources(%x: tensor<?x256xf32>) {
   %nb = llm.weight "d" from [#llm.source<0, 0, 2048>, #llm.source<0, 0, 512>] as nbits block 32 scales f32 : tensor<16x256xf32>
   %down = llm.weight "e" from [#llm.source<0, 0, 2048>, #llm.source<0, 0, 256>] as block_int4 block 32 scales f16 {blocks_down, signed_codes} : tensor<256x16xf32>
   %up = llm.weight_transpose %down : tensor<256x16xf32> -> tensor<16x256xf32>
+  %mx = llm.weight "f" from [#llm.source<0, 0, 2176>] as mxfp4 : tensor<16x256xf32>
   %perm = llm.weight_unpermute %q40 heads 1 : tensor<16x256xf32>
   // CHECK: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>}
   %0 = llm.linear %x, %perm : tensor<?x256xf32>, tensor<16x256xf32> -> tensor<?x16xf32>
@@ -46,5 +48,9 @@ func.func @quantized_sources(%x: tensor<?x256xf32>) {
   %3 = llm.linear %x, %nb : tensor<?x256xf32>, tensor<16x256xf32> -> tensor<?x16xf32>
   // CHECK: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>}
   %4 = llm.linear %x, %up : tensor<?x256xf32>, tensor<16x256xf32> -> tensor<?x16xf32>
+  // NONE: llm.linear {{.*}}#llm.format<e2m1, group = 32, scale = e8m0>}
+  // INT4: llm.linear {{.*}}#llm.format<e2m1, group = 32, scale = e8m0>}
+  // WIDE: llm.linear {{.*}}#llm.format<i8, group = 32, scale = f32>}
+  %5 = llm.linear %x, %mx : tensor<?x256xf32>, tensor<16x256xf32> -> tensor<?x16xf32>
   return
 }

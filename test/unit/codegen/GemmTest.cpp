@@ -94,6 +94,11 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmCase{n16k4(Element::I4, 32, Element::F16, false), 37, 75, 0},
                     GemmCase{n16k4(Element::I4, 32, Element::F16, true, Element::F16), 37, 75, 0},
                     GemmCase{n16k4(Element::I8, 32, Element::F16, false), 37, 75, 0},
+                    GemmCase{n16k4(Element::E2M1, 32, Element::E8M0, false), 80, 96, 32},
+                    GemmCase{n16k4(Element::E2M1, 32, Element::E8M0, false), 37, 1100, 32},
+                    GemmCase{n16k4(Element::E2M1, 32, Element::E8M0, false), 37, 75, 16},
+                    GemmCase{n16k4(Element::E2M1, 32, Element::E8M0, false), 21, 75, 8},
+                    GemmCase{n16k4(Element::E2M1, 32, Element::E8M0, false), 37, 75, 0},
                     GemmCase{n16k4(Element::I8, 16, Element::F32, true, Element::F16), 80, 75, 0}));
 
 /// Two rows of ones and large weights, w = -128 among them: integers must not saturate.
@@ -150,6 +155,48 @@ TEST(GemmInt4, ExtremeSumsAreExact) {
           for (int64_t i = 0; i < k; ++i)
             want += float(q[r * k + i] - 8) * x[t * k + i];
           EXPECT_EQ(y[t * 16 + r], want) << cpuLevelName(level).str() << " " << t << " " << r;
+        }
+    }
+  }
+}
+
+/// The same for e2m1: 12, -12 and activations of 127, -127; a scale of 255 is a NaN, and the two
+/// lowest, subnormal numbers, count as zeros.
+TEST(GemmE2m1, ExtremeSumsAndScales) {
+  const int64_t k = 32, m = 20;
+  WeightFormat f = n16k4(Element::E2M1, 32, Element::E8M0, false);
+  std::vector<uint8_t> q(16 * k);
+  std::vector<float> scales(16, 1.0f), x(m * k);
+  scales[13] = halfPowerOfTwo(1), scales[14] = halfPowerOfTwo(255), scales[15] = halfPowerOfTwo(0);
+  auto isHigh = [](int64_t which, int64_t i) {
+    return which % 4 == 0 || (which % 4 == 1 ? i % 4 < 2 : which % 4 == 2 ? i < 16 : i % 2 == 0);
+  };
+  for (int64_t i = 0; i < k; ++i) {
+    for (int64_t r = 0; r < 16; ++r)
+      q[r * k + i] = static_cast<uint8_t>(isHigh(r, i) != (r >= 4) ? 12 : -12);
+    for (int64_t t = 0; t < m; ++t)
+      x[t * k + i] = isHigh(t, i) != (t % 8 >= 4) ? 127.0f : -127.0f;
+  }
+  Weight w{f, 16, k, Buffer(*packedBytes(f, 16, k)), {}, {}};
+  std::vector<QuantizedRow> rows;
+  for (int r = 0; r < 16; ++r)
+    rows.push_back({&q[r * k], &scales[r], nullptr});
+  packTile(f, k, std::span<const QuantizedRow>(rows), w.packed.data());
+  Buffer input = quantizedBuffer(reference::quantizeRows(m, k, 32, x.data()));
+  for (CpuLevel level : runnableLevels()) {
+    CompiledKernel kernel("gemm", gemmConstants(w, true, 32, 1), level);
+    for (int64_t count : {int64_t(1), int64_t(5), m}) {
+      std::vector<float> y = runGemm(kernel, w, input, count, 1);
+      for (int64_t t = 0; t < count; ++t)
+        for (int64_t r = 0; r < 16; ++r) {
+          float want = 0;
+          for (int64_t i = 0; i < k; ++i)
+            want += static_cast<int8_t>(q[r * k + i]) * x[t * k + i];
+          if (r == 14)
+            EXPECT_TRUE(std::isnan(y[t * 16 + r]));
+          else
+            EXPECT_EQ(y[t * 16 + r], r == 13 || r == 15 ? 0.0f : want)
+                << cpuLevelName(level).str() << " " << t << " " << r;
         }
     }
   }

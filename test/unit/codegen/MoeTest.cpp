@@ -107,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ExpertCase{n16k4(Element::I4, 32, Element::F16, false), 37, 96, 32, false},
                     ExpertCase{n16k4(Element::I4, 32, Element::F16, false), 21, 64, 32, true},
                     ExpertCase{n16k4(Element::I8, 32, Element::F16, false), 37, 64, 16, true},
+                    ExpertCase{n16k4(Element::E2M1, 32, Element::E8M0, false), 37, 96, 32, true},
                     ExpertCase{n16k4(Element::I4, 32, Element::F16, true, Element::F16), 16, 75, 0,
                                false}));
 

@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -46,6 +47,51 @@ TEST(Pack, PaddingHasTheValueZero) {
   float values[5];
   unpackRow(f, 5, tile.data(), 15, values);
   EXPECT_EQ(values[0], 0) << "rows of padding have scale 0";
+}
+
+/// e2m1: codes in i4's places, exponents as they are, for every code and exponent.
+TEST(Pack, E2m1KeepsCodesAndExponents) {
+  const WeightFormat f{Element::E2M1, Packing::N16K4, 16, Element::E8M0};
+  ASSERT_TRUE(isValidFormat(f));
+  ASSERT_EQ(*packedTileBytes(f, 16), 2u * 64 + 16);
+  std::vector<uint8_t> tile(2 * 64 + 16), back(16);
+  for (int first = 0; first < 256; first += 16) {
+    std::vector<std::vector<uint8_t>> q(16, std::vector<uint8_t>(16));
+    std::vector<float> scales(16);
+    std::vector<QuantizedRow> rows;
+    for (int r = 0; r < 16; ++r) {
+      scales[r] = halfPowerOfTwo(static_cast<uint8_t>(first + r));
+      for (int k = 0; k < 16; ++k)
+        q[r][k] = static_cast<uint8_t>(doubledE2m1((r + k) % 16));
+      rows.push_back({q[r].data(), &scales[r], nullptr});
+    }
+    packTile(f, 16, std::span<const QuantizedRow>(rows), tile.data());
+    for (int r = 0; r < 16; ++r) {
+      EXPECT_EQ(tile[128 + r], first + r);
+      float scale, values[16];
+      unpackQuantizedRow(f, 16, tile.data(), r, back.data(), &scale, nullptr);
+      unpackRow(f, 16, tile.data(), r, values);
+      EXPECT_EQ(back, q[r]);
+      if (first + r == 255) {
+        EXPECT_TRUE(scale != scale && values[1] != values[1]);
+        continue;
+      }
+      EXPECT_EQ(scale, std::ldexp(1.0f, first + r - 128));
+      constexpr float kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+      for (int k = 0; k < 16; ++k) {
+        const int code = (r + k) % 16;
+        const double value = code < 8 ? kMagnitudes[code] : -kMagnitudes[code - 8];
+        EXPECT_EQ(values[k], static_cast<float>(std::ldexp(value, first + r - 127)));
+      }
+    }
+  }
+  EXPECT_EQ(tile[4 * 1], 1 | 5 << 4) << "row 1: codes 1 and 5, four along K apart";
+  for (WeightFormat bad : {WeightFormat{Element::E2M1, Packing::N16K4, 12, Element::E8M0},
+                           WeightFormat{Element::E2M1, Packing::N16K4, 32, Element::F16},
+                           WeightFormat{Element::I4, Packing::N16K4, 32, Element::E8M0},
+                           WeightFormat{Element::E2M1, Packing::N16, 0, Element::F32},
+                           WeightFormat{Element::E2M1, Packing::N16K4, 32, Element::E8M0, true}})
+    EXPECT_FALSE(isValidFormat(bad));
 }
 
 TEST(Pack, RoundTripIsExact) {

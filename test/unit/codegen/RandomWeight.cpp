@@ -22,8 +22,15 @@ Weight llmc::test::makeWeight(std::mt19937 &rng, WeightFormat f, int64_t n, int6
     for (std::vector<float> *v : {&scales, &mins})
       for (float &s : *v)
         s = static_cast<float>(static_cast<_Float16>(s));
+    if (f.element == Element::E2M1)
+      for (float &s :
+           scales) // none that kernels take for a zero: the reference's sums would differ
+        s = halfPowerOfTwo(100 + rng() % 40);
     for (uint8_t &v : q)
-      v = f.element == Element::I4 ? rng() & 15 : rng() % 5 == 0 ? 0x80 : rng() & 255;
+      v = f.element == Element::E2M1 ? static_cast<uint8_t>(doubledE2m1(rng() & 15))
+          : f.element == Element::I4 ? rng() & 15
+          : rng() % 5 == 0           ? 0x80
+                                     : rng() & 255;
     for (uint64_t t = 0; t < tilesOf(n); ++t) {
       std::vector<QuantizedRow> rows;
       for (int64_t r = 16 * t; r < std::min<int64_t>(n, 16 * t + 16); ++r)
@@ -32,7 +39,7 @@ Weight llmc::test::makeWeight(std::mt19937 &rng, WeightFormat f, int64_t n, int6
     }
     w.quantized = {n, k, f.group, {}, scales, f.hasMin ? mins : std::vector<float>()};
     for (uint8_t v : q)
-      w.quantized.q.push_back(f.element == Element::I8 ? int8_t(v) : f.hasMin ? v : v - 8);
+      w.quantized.q.push_back(f.element != Element::I4 ? int8_t(v) : f.hasMin ? v : v - 8);
   }
   for (int64_t r = 0; r < n; ++r)
     unpackRow(f, k, w.packed.data() + r / 16 * tileBytes, r % 16, &w.values[r * k]);

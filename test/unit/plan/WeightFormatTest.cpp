@@ -47,6 +47,15 @@ TEST(WeightFormat, Groups) {
   EXPECT_EQ(packedBytes(grouped(ElementType::I4, 32, ElementType::F16), 16, 32), 256u + 32);
   EXPECT_EQ(packedBytes(grouped(ElementType::I4, 32, ElementType::F16, true), 16, 32), 256u + 64);
   EXPECT_EQ(packedBytes(grouped(ElementType::I8, 32, ElementType::F32), 16, 32), 512u + 64);
+  EXPECT_EQ(packedBytes(grouped(ElementType::E2M1, 32, ElementType::E8M0), 17, 33),
+            2u * 2 * (256 + 16));
+  EXPECT_EQ(grouped(ElementType::E2M1, 32, ElementType::E8M0).name(), "e2m1.g32.e8m0");
+  EXPECT_FALSE(packedBytes(grouped(ElementType::E2M1, 32, ElementType::F16), 16, 32));
+  EXPECT_FALSE(packedBytes(grouped(ElementType::E2M1, 12, ElementType::E8M0), 16, 32));
+  EXPECT_FALSE(packedBytes(grouped(ElementType::E2M1, 32, ElementType::E8M0, true), 16, 32));
+  EXPECT_FALSE(packedBytes(grouped(ElementType::I4, 32, ElementType::E8M0), 16, 32));
+  EXPECT_FALSE(packedBytes(rows(ElementType::E2M1), 16, 32));
+  EXPECT_FALSE(packedBytes(tiled(ElementType::E8M0), 16, 32));
   EXPECT_EQ(packedBytes(grouped(ElementType::I4, 32, ElementType::F32), 1, 33), 2u * (256 + 64));
   EXPECT_EQ(packedBytes(grouped(ElementType::I8, 576, ElementType::F32), 33, 576),
             3u * (16 * 576 + 64))
