@@ -33,6 +33,17 @@ std::vector<float> runGemm(const CompiledKernel &kernel, const Weight &w, const 
   return y.floatVector();
 }
 
+/// Sixteen rows of one group each: values \p q [16][k], scales [16].
+Weight packedTile(WeightFormat f, int64_t k, const std::vector<uint8_t> &q,
+                  const std::vector<float> &scales) {
+  Weight w{f, 16, k, Buffer(*packedBytes(f, 16, k)), {}, {}};
+  std::vector<QuantizedRow> rows;
+  for (int r = 0; r < 16; ++r)
+    rows.push_back({&q[r * k], &scales[r], nullptr});
+  packTile(f, k, std::span<const QuantizedRow>(rows), w.packed.data());
+  return w;
+}
+
 struct GemmCase {
   WeightFormat format;
   int64_t n, k, group; ///< group 0: f32 activations
@@ -139,11 +150,7 @@ TEST(GemmInt4, ExtremeSumsAreExact) {
       x[t * k + i] = pattern(t % 8, i) ? 127.0f : -127.0f;
   }
   WeightFormat f = n16k4(Element::I4, 32, Element::F32, false);
-  Weight w{f, 16, k, Buffer(*packedBytes(f, 16, k)), {}, {}};
-  std::vector<QuantizedRow> rows;
-  for (int r = 0; r < 16; ++r)
-    rows.push_back({&q[r * k], &scales[r], nullptr});
-  packTile(f, k, std::span<const QuantizedRow>(rows), w.packed.data());
+  Weight w = packedTile(f, k, q, scales);
   Buffer input = quantizedBuffer(reference::quantizeRows(m, k, 32, x.data()));
   for (CpuLevel level : runnableLevels()) {
     CompiledKernel kernel("gemm", gemmConstants(w, true, 32, 1), level);
@@ -177,11 +184,7 @@ TEST(GemmE2m1, ExtremeSumsAndScales) {
     for (int64_t t = 0; t < m; ++t)
       x[t * k + i] = isHigh(t, i) != (t % 8 >= 4) ? 127.0f : -127.0f;
   }
-  Weight w{f, 16, k, Buffer(*packedBytes(f, 16, k)), {}, {}};
-  std::vector<QuantizedRow> rows;
-  for (int r = 0; r < 16; ++r)
-    rows.push_back({&q[r * k], &scales[r], nullptr});
-  packTile(f, k, std::span<const QuantizedRow>(rows), w.packed.data());
+  Weight w = packedTile(f, k, q, scales);
   Buffer input = quantizedBuffer(reference::quantizeRows(m, k, 32, x.data()));
   for (CpuLevel level : runnableLevels()) {
     CompiledKernel kernel("gemm", gemmConstants(w, true, 32, 1), level);
