@@ -18,6 +18,13 @@ namespace {
 
 std::string number(uint64_t v) { return std::to_string(v); }
 
+Status damaged(const std::string &what, uint64_t hash, uint64_t wanted) {
+  char text[80];
+  std::snprintf(text, sizeof text, "XXH64 is %016llx, the file says %016llx",
+                static_cast<unsigned long long>(hash), static_cast<unsigned long long>(wanted));
+  return invalidFile(what + " is damaged: its " + text);
+}
+
 /// A descriptor that closes itself.
 struct File {
   int fd = -1;
@@ -47,6 +54,9 @@ Status checkHeader(const PlanHeader &h, uint64_t fileSize) {
   if (std::memcmp(h.magic, kPlanMagic, sizeof h.magic) != 0)
     return invalidFile("not a plan file: it doesn't start with \"LLMPLAN1\"; make one with "
                        "'llmc compile'");
+  if (h.containerVersion == __builtin_bswap32(kContainerVersion))
+    return unsupported("written by a big-endian machine; plans are little-endian: compile the "
+                       "model again");
   if (h.containerVersion > kContainerVersion)
     return unsupported("container version " + number(h.containerVersion) +
                        " is newer than this build's " + number(kContainerVersion) +
@@ -164,8 +174,8 @@ Result<std::shared_ptr<const Plan>> Plan::fromMemory(std::span<const uint8_t> by
 
 Status Plan::verify(const PlanOptions &options) {
   std::span<const uint8_t> head(reinterpret_cast<const uint8_t *>(headWords_.data()), headSize_);
-  if (Xxh64::hash(head.data(), head.size()) != contentHash_)
-    return invalidFile("the head is damaged: its checksum doesn't match");
+  if (uint64_t hash = Xxh64::hash(head.data(), head.size()); hash != contentHash_)
+    return damaged("the head", hash, contentHash_);
   VerifyOptions verify;
   verify.fileSize = fileSize_;
   LLMRT_ASSIGN_OR_RETURN(head_, PlanVerifier::verifyHead(head, verify));
@@ -200,8 +210,8 @@ Status Plan::verifyPadding() const {
 Status Plan::verifySegment(size_t i) const {
   const fbs::Segment &s = *head_->segments()->Get(static_cast<uint32_t>(i));
   std::span<const uint8_t> bytes = segment(i);
-  if (Xxh64::hash(bytes.data(), bytes.size()) != s.checksum())
-    return invalidFile("segment '" + s.name()->str() + "' is damaged: its checksum doesn't match");
+  if (uint64_t hash = Xxh64::hash(bytes.data(), bytes.size()); hash != s.checksum())
+    return damaged("segment '" + s.name()->str() + "'", hash, s.checksum());
   return Status::ok();
 }
 

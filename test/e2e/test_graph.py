@@ -5,7 +5,7 @@ import json
 import numpy as np
 import onnx
 import pytest
-from conftest import llmc
+from conftest import compile_model, generate, llmc
 from onnx import TensorProto, helper
 
 
@@ -217,3 +217,42 @@ def test_scan_directions_and_axes(tmp_path, attributes, last, all):
     np.testing.assert_array_equal(out["all"], all)
     none = run_plan(plan, tmp_path, x=x[..., :0])
     assert (none["last"] == 0).all() and none["all"].shape == x[..., :0].shape
+
+
+def left_padded(plan, folder, prompts, steps):
+    """Greedy ids and logits of each prompt, run as rows of one batch that are padded on the left, as the caller of an
+    exported decoder does: positions count the mask's ones, every step sees the mask."""
+    width = max(map(len, prompts))
+    pads = np.array([width - len(p) for p in prompts])
+    ids = np.array([[7] * (width - len(p)) + p for p in prompts])
+    mask = (np.arange(width) >= pads[:, None]).astype(np.int64)
+    cache = {f"past_key_values.{i}.{kind}": np.zeros((len(prompts), 2, 0, 16), np.float32)
+             for i in range(2) for kind in ("key", "value")}
+    seen = []
+    for _ in range(steps):
+        positions = np.maximum(mask.cumsum(1) - 1, 0)[:, -ids.shape[1]:]
+        out = run_plan(plan, folder, input_ids=ids, attention_mask=mask, position_ids=positions, **cache)
+        logits = out["scores"][:, -1]
+        ids = logits.argmax(1)[:, None]
+        mask = np.concatenate([mask, np.ones_like(ids)], 1)
+        cache = {f"past_key_values.{name.removeprefix('present.')}": x for name, x in out.items() if name != "scores"}
+        seen.append((ids[:, 0], logits))
+    return [([int(i[row]) for i, _ in seen], np.stack([x[row] for _, x in seen])) for row in range(len(prompts))]
+
+
+@pytest.mark.parametrize("form", ["model", "dynamo23"])
+def test_rows_of_a_left_padded_batch(tiny, tmp_path, form):
+    """Case O19: eight tokens after prompts of 3 and 7 in one batch, alone, and by the decoder, which knows no padding."""
+    model = onnx.load(tiny / f"llama/{form}.onnx")
+    model.graph.output[0].name = "scores"  # a graph of this output is no decoder: it runs as it is
+    for node in model.graph.node:
+        node.output[:] = ["scores" if name == "logits" else name for name in node.output]
+    onnx.save(model, tmp_path / "graph.onnx")
+    plan = compile_model(tmp_path / "graph.onnx", tmp_path / "graph.plan", "-O0")
+    prompts = [[5, 9, 3], [11, 2, 8, 40, 7, 300, 6]]
+    both = left_padded(plan, tmp_path, prompts, 8)
+    decoder = compile_model(tiny / f"llama/{form}.onnx", tmp_path / "decoder.plan", "-O0", "--kv-cache-dtype", "f32")
+    for row, prompt in enumerate(prompts):
+        ids, logits = left_padded(plan, tmp_path, [prompt], 8)[0]
+        assert both[row][0] == ids == generate(decoder, prompt, 8)
+        np.testing.assert_allclose(both[row][1], logits, atol=1e-5)

@@ -54,6 +54,7 @@ def test_unknown_fields_are_logged(server):
 
 
 def test_content_parts(server):
+    """Case V08: text parts are joined by a newline, others are refused."""
     for role in ("system", "assistant", "user"):
         answer = server.chat([{"role": role, "content": [{"type": "text", "text": "[[a"}, {"type": "text", "text": "b]]"}]}])
         assert answer["choices"][0]["message"]["content"] == "a\nb"
@@ -61,6 +62,10 @@ def test_content_parts(server):
     error = refused(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": image}]},
                     "messages[0].content[0]")
     assert "text only" in error["message"]
+    for part, inner in (({"type": "hologram"}, ""), ({"text": "a"}, ""), ("a", ""), ({"type": "text"}, ".text"),
+                        ({"type": "text", "text": 5}, ".text")):
+        refused(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": [part]}]},
+                f"messages[0].content[0]{inner}")
     assert server.chat([{"role": "user", "content": []}], max_tokens=1)
 
 

@@ -1,4 +1,5 @@
 """Bytes that no client should send: halves of requests, floods of headers, JSON bombs; and clients that go."""
+import gzip
 import json
 import random
 import re
@@ -124,14 +125,25 @@ def test_chunked_body(server):
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(BODY[i:i + 7]), BODY[i:i + 7]) for i in range(0, len(BODY), 7))
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     assert status(server.raw(head + chunks + b"0\r\n\r\n")) == 200
+    begin = time.time()
+    assert status(server.raw(head + chunks[:20])) == 408, "case V17: a body that never ends"
+    assert time.time() - begin < 12
     endless = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
     assert status(server.raw(head + endless * 8)) == 413
 
 
 def test_compressed_body_is_refused(server):
+    """Case V17: at once, whatever it is, before its bytes are read."""
     for encoding in (b"gzip", b"br", b"gzip, gzip"):
         assert status(server.raw(post(b"\x1f\x8b" + b"x" * 100, extra=b"Content-Encoding: " + encoding + b"\r\n"))) == 415
     assert status(server.raw(post(b"", extra=b"Transfer-Encoding: gzip\r\n", length=""))) in (400, 501)
+    before, bomb = server.rss(), gzip.compress(bytes(1 << 20)) * 1024
+    wrong = bomb[:-8] + bytes(4) + bomb[-4:]  # of its CRC
+    begin = time.time()
+    for body, length in ((bomb, None), (wrong, None), (b"", 3 << 20)):
+        answer = server.raw(post(body, extra=b"Content-Encoding: gzip\r\n", length=length))
+        assert status(answer) == 415 and "gzip" in error(answer)["message"]
+    assert time.time() - begin < 2 and server.rss() - before < 68 << 20
 
 
 def test_large_body(server):

@@ -86,6 +86,7 @@ TEST(Plan, RefusesAFileThatOthersMayWrite) {
   }
 }
 
+/// Case M20, as the five below.
 TEST(Plan, NamesBothFormatsWhenTheFileIsNewer) {
   TestPlan p = makeTestPlan();
   buildPlanImage(p.head, p.segments);
@@ -105,6 +106,20 @@ TEST(Plan, NamesBothContainerVersionsWhenTheFileIsNewer) {
   image[offsetof(PlanHeader, containerVersion)] = 9;
   std::string message = refusal(Plan::fromMemory(image), StatusCode::Unsupported);
   EXPECT_TRUE(contains(message, "version 9") && contains(message, "build's 1")) << message;
+  // As a machine of the other byte order would write it.
+  image[offsetof(PlanHeader, containerVersion)] = 0;
+  image[offsetof(PlanHeader, containerVersion) + 3] = 1;
+  message = refusal(Plan::fromMemory(image), StatusCode::Unsupported);
+  EXPECT_TRUE(contains(message, "big-endian") && contains(message, "little-endian")) << message;
+}
+
+/// Any compiler's plan of a format that is known is read; which one made it says the provenance.
+TEST(Plan, AnotherProductVersionIsNoHindrance) {
+  TestPlan p = makeTestPlan();
+  p.head.provenance->compiler = "llmc 99.0";
+  auto plan = Plan::fromMemory(buildPlanImage(p.head, p.segments));
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  EXPECT_EQ((*plan)->head().provenance()->compiler()->str(), "llmc 99.0");
 }
 
 TEST(Plan, CodeAndTokenizerAreCheckedAtEachLoadWeightsOnRequest) {
@@ -117,6 +132,10 @@ TEST(Plan, CodeAndTokenizerAreCheckedAtEachLoadWeightsOnRequest) {
     all.verifyWeights = true;
     std::string message = refusal(Plan::fromMemory(damaged, all), StatusCode::InvalidFile);
     EXPECT_TRUE(contains(message, p.head.segments[s]->name)) << message;
+    char wanted[40];
+    std::snprintf(wanted, sizeof wanted, "the file says %016llx",
+                  static_cast<unsigned long long>(p.head.segments[s]->checksum));
+    EXPECT_TRUE(contains(message, "XXH64 is ") && contains(message, wanted)) << message;
     auto lazy = Plan::fromMemory(damaged);
     EXPECT_EQ(lazy.isOk(), s == 0);
     if (lazy.isOk())
@@ -139,6 +158,7 @@ TEST(Plan, RefusesAFileOfAnotherSize) {
       contains(refusal(Plan::open(folder / "m.plan"), StatusCode::InvalidFile), "header says"));
 }
 
+/// Case M19: the part that is a flatbuffer is never larger than what its verifier takes.
 TEST(Plan, HeadSizeIsNotTrusted) {
   for (uint64_t size :
        {uint64_t(0), uint64_t(7), kMaxHeadBytes, kMaxHeadBytes + 1, uint64_t(1) << 31,
@@ -149,9 +169,10 @@ TEST(Plan, HeadSizeIsNotTrusted) {
   }
 }
 
-/// A plan whose weights segment is \p size bytes of a sparse file, the last weight at its end.
-static std::string makeSparsePlan(const TemporaryFolder &folder, uint64_t size) {
-  TestPlan p = makeTestPlan();
+/// Writes \p p with a weights segment of \p size bytes of a sparse file, the last weight at its end
+/// or \p beyond.
+static std::string makeSparsePlan(const TemporaryFolder &folder, uint64_t size,
+                                  TestPlan p = makeTestPlan(), uint64_t beyond = 0) {
   // In the order of the file: code, tokenizer, weights, so that the image ends before them.
   std::vector<SegmentImage> small = {p.segments[1], p.segments[2]};
   fbs::PlanT &h = p.head;
@@ -159,7 +180,7 @@ static std::string makeSparsePlan(const TemporaryFolder &folder, uint64_t size) 
   h.text->tokenizer_segment = 1;
   for (auto &w : h.weights)
     w->segment = 2;
-  h.weights.back()->offset = (size - h.weights.back()->size) / 64 * 64;
+  h.weights.back()->offset = (size - h.weights.back()->size) / 64 * 64 + beyond;
   buildPlanImage(h, small);
   auto big = std::make_unique<fbs::SegmentT>();
   big->kind = fbs::SegmentKind::Weights;
@@ -182,6 +203,7 @@ static std::string makeSparsePlan(const TemporaryFolder &folder, uint64_t size) 
   return path;
 }
 
+/// Case M19: offsets and sizes of 64 bits, verified like any other.
 TEST(Plan, WeightsBeyondTwoGigabytes) {
   TemporaryFolder folder;
   uint64_t size = uint64_t(21) << 27; // 2.6 GiB, of which nothing is stored
@@ -189,6 +211,36 @@ TEST(Plan, WeightsBeyondTwoGigabytes) {
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
   EXPECT_EQ((*plan)->segment(2).size(), size);
   EXPECT_EQ((*plan)->weight(2).back(), 0);
+}
+
+/// Case M19: its size is more than 32 bits hold, and is checked to the byte.
+TEST(Plan, AWeightOfFourGigabytes) {
+  TestPlan p = makeTestPlan();
+  auto large = std::make_unique<fbs::WeightT>();
+  large->name = "large";
+  large->format = std::make_unique<fbs::WeightFormatT>();
+  large->format->element = fbs::ElementType::F32;
+  large->rows = 1 << 20, large->columns = 1 << 10;
+  large->size = uint64_t(4) << 30;
+  p.head.weights.push_back(std::move(large));
+  TemporaryFolder folder;
+  const uint64_t end = alignUp(p.segments[0].bytes.size(), kPlanAlignment) + (uint64_t(4) << 30);
+  auto plan = Plan::open(makeSparsePlan(folder, end, std::move(p)));
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  EXPECT_EQ((*plan)->weight(3).size(), uint64_t(4) << 30);
+  EXPECT_EQ((*plan)->weight(3).data() + (uint64_t(4) << 30),
+            (*plan)->segment(2).data() + (*plan)->segment(2).size());
+}
+
+TEST(Plan, AWeightBeyondItsSegment_invalid) {
+  TemporaryFolder folder;
+  const uint64_t size = uint64_t(21) << 27;
+  for (uint64_t beyond : {uint64_t(64), uint64_t(1) << 32, ~uint64_t(0) - size}) {
+    TestPlan p = makeTestPlan();
+    std::string path = makeSparsePlan(folder, size, std::move(p), beyond / 64 * 64);
+    std::string message = refusal(Plan::open(path), StatusCode::InvalidFile);
+    EXPECT_TRUE(contains(message, "weights[2]")) << message;
+  }
 }
 
 TEST(Plan, LoadingDoesNotReadTheWeights) {

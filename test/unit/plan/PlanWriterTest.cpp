@@ -306,6 +306,17 @@ TEST(PlanWriter, AHeadsSizeDoesNotDependOnItsNumbers) {
   EXPECT_EQ(PlanWriter::headBytes(p.head), size);
 }
 
+/// Case M19: a head never comes near the 2 GiB of flatbuffers.
+TEST(PlanWriter, RefusesAHeadAboveItsLimit) {
+  TemporaryFolder folder;
+  TestPlan p = makeTestPlan();
+  p.head.text->chat_template.assign(kMaxHeadBytes, 'x');
+  Status s = writePlan(p, folder / "m.plan");
+  EXPECT_EQ(s.code(), StatusCode::Unsupported);
+  EXPECT_NE(s.message().find("the limit is 67108864"), std::string::npos) << s.message();
+  EXPECT_EQ(folder.files(), Files{});
+}
+
 TEST(PlanWriter, NothingIsLeftWhenItIsAbandoned) {
   TemporaryFolder folder;
   {
@@ -426,6 +437,7 @@ TEST(PlanWriter, AWriteThatFailedFailsTheWhole) {
   EXPECT_EQ(folder.files(), Files{});
 }
 
+/// Case M19.
 TEST(PlanWriter, SegmentsBeyondFourGigabytes) {
   TemporaryFolder folder;
   TestPlan p = makeTestPlan();

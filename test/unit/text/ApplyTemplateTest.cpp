@@ -86,16 +86,22 @@ TEST(ApplyTemplate, UserTextIsNeverCode) {
     EXPECT_EQ(applied(t, asked, options), "{{ bos_token }}{% raw %}{# x #}{% endraw %}") << t;
 }
 
+// Case V08: a newline between parts, whoever speaks; a template that takes parts gets them.
 TEST(ApplyTemplate, ContentPartsAreJoinedForTextTemplates) {
   Json message = {{"role", "user"}};
   message["content"] = {{{"type", "text"}, {"text", "a"}}, {{"type", "text"}, {"text", "b"}}};
-  EXPECT_EQ(applied("{{ messages[0].content }}", Json::array({message})), "a\nb");
+  for (const char *role : {"system", "assistant", "tool", "user"}) {
+    message["role"] = role;
+    EXPECT_EQ(applied("{{ messages[0].content }}", Json::array({message})), "a\nb") << role;
+  }
   EXPECT_EQ(applied("{% for p in messages[0].content %}<{{ p.text }}>{% endfor %}",
                     Json::array({message})),
             "<a><b>");
   EXPECT_EQ(applied("{% for p in messages[0]['content'] %}<{{ p.type }}>{% endfor %}",
                     Json::array({message})),
             "<text><text>");
+  message["content"] = Json::array();
+  EXPECT_EQ(applied("<{{ messages[0].content }}>", Json::array({message})), "<>");
 }
 
 TEST(ApplyTemplate, MalformedInput_invalid) {
