@@ -284,8 +284,10 @@ Result<ColumnImportance> Run::measure() {
     }
   }
   for (Operation &op : step.getBody().front()) {
-    if (&op == last.getOperation())
+    if (&op == last.getOperation()) {
+      record(last); // the head: nothing needs its result
       break;
+    }
     LLMRT_RETURN_IF_ERROR(evaluate(op));
     releaseOperands(op);
     if (isa<llm::LinearOp>(op) && options.progress)

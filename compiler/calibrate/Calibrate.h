@@ -34,9 +34,8 @@ struct CalibrationOptions {
   std::function<void(uint64_t done, uint64_t all)> progress; ///< in projections; may be empty
 };
 
-/// Runs `@step` of \p module, in the llm dialect before its fusions, and measures every projection
-/// but the last (the head, which is stored in 8 bits). Unsupported for an operation that isn't
-/// known here.
+/// Runs `@step` of \p module, in the llm dialect before its fusions, and measures every projection,
+/// the head too. Unsupported for an operation that isn't known here.
 llmrt::Result<ColumnImportance> measureImportance(mlir::ModuleOp module,
                                                   const CalibrationOptions &options);
 

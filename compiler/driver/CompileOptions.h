@@ -24,7 +24,7 @@ struct CompileOptions {
   std::string output;                ///< the plan; empty: beside nothing, the caller must set it
   int optLevel = 3;                  ///< 0..3, see Pipeline.h
   std::string quantization = "none"; ///< none, int8, int4
-  std::string head = "int8";         ///< of embedding and head under int4: int8, int4
+  std::string head = "auto";         ///< under int4: int4 (auto), int8
   std::string kvCacheDtype = "auto"; ///< auto (f16), f32, f16, bf16, int8
   std::string activations = "auto";  ///< auto (int8 where weights are integers), f32, int8
   int64_t maxModelLen = 0;           ///< 0: what the model says

@@ -99,7 +99,7 @@ unsigned Compilation::jobs() const {
 Status Compilation::check() {
   if (options.optLevel < 0 || options.optLevel > 3)
     return llmrt::invalidArgument("-O takes 0 to 3, not " + std::to_string(options.optLevel));
-  if (options.head != "int8" && options.quantization != "int4")
+  if (options.head != "auto" && options.quantization != "int4")
     return llmrt::invalidArgument("--head " + options.head + " goes with --int4");
   for (const std::string &name : options.disabledPasses) {
     std::vector<std::string> known = optionalPasses();

@@ -9,8 +9,8 @@ std::vector<std::string> llmc::optionsKey(const CompileOptions &options) {
   std::vector<std::string> key = {"-O" + std::to_string(options.optLevel)};
   if (options.quantization != "none")
     key.push_back("--" + options.quantization);
-  if (options.head != CompileOptions().head)
-    key.push_back("--head=" + options.head);
+  if (options.head == "int8")
+    key.push_back("--head=int8");
   key.push_back("--kv-cache-dtype=" +
                 (options.kvCacheDtype == "auto" ? std::string("f16") : options.kvCacheDtype));
   if (options.activations == "f32")

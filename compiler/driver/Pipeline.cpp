@@ -80,7 +80,7 @@ const std::vector<Step> &steps() {
        [](const CompileOptions &options) {
          QuantizeWeightsPassOptions o;
          o.scheme = options.quantization;
-         o.head = options.head;
+         o.head = options.quantization == "int4" && options.head != "int8" ? "int4" : "int8";
          o.widenE2m1 = hasCuda(options);
          return createQuantizeWeightsPass(o);
        }},

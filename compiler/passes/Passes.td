@@ -123,13 +123,13 @@ def QuantizeWeightsPass : Pass<"llmc-quantize-weights", "::mlir::ModuleOp"> {
   let description = [{
     Sets `format` on every `llm.linear` and `llm.embedding`. Weights that the source has quantized already keep
     their integers (Q4_0, Q4_1, Q8_0, MatMulNBits and the others map exactly); floats keep their type under
-    `scheme=none`, and become groups of 32 with a scale under `int8` and `int4`. Embeddings and heads are int8 in both,
-    unless `head` says int4 under `int4`. A tied matrix gets one format for its two uses.
+    `scheme=none`, and become groups of 32 with a scale under `int8` and `int4`. Under `int4` embeddings are int8, and
+    heads are what `head` says: int8, or int4 with a minimum for each group. A tied matrix has its head's format.
   }];
   let options = [
     Option<"scheme", "scheme", "std::string", "\"none\"", "none, int8 or int4: what floats become">,
     Option<"group", "group", "int64_t", "32", "values a scale covers">,
-    Option<"head", "head", "std::string", "\"int8\"", "int8 or int4: what embeddings and heads become under int4">,
+    Option<"head", "head", "std::string", "\"int8\"", "int8 or int4: what heads become under int4">,
     Option<"widenE2m1", "widen-e2m1", "bool", "false", "MXFP4 as int8, for targets whose kernels have no 4-bit floats">,
   ];
   let dependentDialects = ["::llmc::llm::LlmDialect"];

@@ -49,8 +49,10 @@ def test_the_numbers_are_those_of_the_logits(f32_plan, tiny_plan, tmp_path):
 
 
 def test_fewer_bits_cost_more(tiny, f32_plan, tiny_plan, tmp_path):
-    int4 = compile_model(tiny / "llama", tmp_path / "int4.plan", "--int4")
-    head4 = compile_model(tiny / "llama", tmp_path / "head4.plan", "--int4", "--head", "int4")
+    int4 = compile_model(tiny / "llama", tmp_path / "int4.plan", "--int4", "--head", "int8")
+    head4 = compile_model(tiny / "llama", tmp_path / "head4.plan", "--int4")
+    named = compile_model(tiny / "llama", tmp_path / "named.plan", "--int4", "--head", "int4")
+    assert named.read_bytes() == head4.read_bytes()
     text = ("--text", TEXT, "--max-tokens", "300", "--context", "100", "--reference", f32_plan)
     assert head4.stat().st_size < int4.stat().st_size
     same, int8, int4, head4 = (evaluate(plan, *text) for plan in (f32_plan, tiny_plan, int4, head4))

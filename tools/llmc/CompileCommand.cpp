@@ -14,7 +14,8 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
   command
       .add_flag_callback(
           "--int4", [&] { options.quantization = "int4"; },
-          "weights in 4 bits, groups of 32 with a scale; embedding and head int8 (--head)")
+          "weights in 4 bits, groups of 32 with a scale; an embedding that isn't the head too, "
+          "int8")
       ->group(group);
   command
       .add_flag_callback(
@@ -26,8 +27,9 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
       ->group(group);
   command
       .add_option("--head", options.head,
-                  "embedding and head under --int4: int8 (the default), or int4, which makes small "
-                  "models faster and costs quality")
+                  "head (and embedding that is tied to it) under --int4: int4 with a minimum for "
+                  "each group (the default), or int8, which is more exact and makes small models "
+                  "slower")
       ->check(CLI::IsMember({"int8", "int4"}))
       ->group(group);
   // `run` has the flag already: a plan that was compiled otherwise is refused.
@@ -99,10 +101,11 @@ CLI::App *tools::addCompileCommand(CLI::App &app, int &status) {
                    "them), or both: cpu,cuda:sm_80")
       ->group("Compilation");
   command
-      ->add_option("--cpu-level", options->cpuLevels,
-                   "levels to carry machine code for (x86-64-v3, x86-64-v4, x86-64-v4-amx, "
-                   "aarch64-dotprod, aarch64-i8mm), or all of x86-64 or of aarch64 (default: all of "
-                   "this machine's architecture)")
+      ->add_option(
+          "--cpu-level", options->cpuLevels,
+          "levels to carry machine code for (x86-64-v3, x86-64-v4, x86-64-v4-amx, "
+          "aarch64-dotprod, aarch64-i8mm), or all of x86-64 or of aarch64 (default: all of "
+          "this machine's architecture)")
       ->delimiter(',')
       ->group("Compilation");
   command->add_option("-j,--jobs", options->jobs, "threads (default: all that the process may use)")

@@ -12,9 +12,9 @@
 // INT4: llm.embedding {{.*}}#llm.format<i8, group = 32, scale = f16>
 // INT4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>
 // INT4: llm.linear {{.*}}#llm.format<i8, group = 32, scale = f16>
-// HEAD4: llm.embedding {{.*}}#llm.format<i4, group = 32, scale = f16>
+// HEAD4: llm.embedding {{.*}}#llm.format<i4, group = 32, scale = f16, min>
 // HEAD4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>
-// HEAD4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16>
+// HEAD4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16, min>
 // INT8: llm.embedding {{.*}}#llm.format<i8, group = 64, scale = f16>
 // INT8: llm.linear {{.*}}#llm.format<i8, group = 64, scale = f16>
 // INT8: llm.linear {{.*}}#llm.format<i8, group = 64, scale = f16>
@@ -24,6 +24,18 @@ func.func @tied(%tokens: tensor<?xi32>) -> tensor<?x512xf32> {
   %h = llm.embedding %tokens, %e : (tensor<?xi32>, tensor<512x64xf32>) -> tensor<?x64xf32>
   %y = llm.linear %h, %w : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
   %l = llm.linear %y, %e : tensor<?x64xf32>, tensor<512x64xf32> -> tensor<?x512xf32>
+  return %l : tensor<?x512xf32>
+}
+
+// A table of its own is read a row at a time: 8 bits cost nothing.
+// CHECK-LABEL: @untied
+// HEAD4: llm.embedding {{.*}}#llm.format<i8, group = 32, scale = f16>
+// HEAD4: llm.linear {{.*}}#llm.format<i4, group = 32, scale = f16, min>
+func.func @untied(%tokens: tensor<?xi32>) -> tensor<?x512xf32> {
+  %e = llm.weight "e" from [#llm.source<0, 0, 65536>] as bf16 : tensor<512x64xf32>
+  %w = llm.weight "w" from [#llm.source<0, 65536, 65536>] as bf16 : tensor<512x64xf32>
+  %h = llm.embedding %tokens, %e : (tensor<?xi32>, tensor<512x64xf32>) -> tensor<?x64xf32>
+  %l = llm.linear %h, %w : tensor<?x64xf32>, tensor<512x64xf32> -> tensor<?x512xf32>
   return %l : tensor<?x512xf32>
 }
 

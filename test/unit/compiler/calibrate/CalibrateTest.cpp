@@ -40,11 +40,11 @@ protected:
   std::map<std::string, std::vector<float>> tensors;
 };
 
-TEST_F(Calibrate, measuresTheInputsOfEveryProjectionButTheLast) {
+TEST_F(Calibrate, measuresTheInputsOfEveryProjection) {
   tensors["embed"] = {1, -2, 1, -2, 1, -2, 1, -2, 1, -2, 1, -2}; // every token is (1, -2)
   tensors["first"] = {3, 0, 0, 5};                               // -> (3, -10)
   tensors["bias"] = {1, 1};                                      // -> (4, -9)
-  tensors["second"] = {1, 1, 1, 1};
+  tensors["second"] = {1, 1, 1, 1};                              // -> (-5, -5), + (1, -2)
   tensors["head"] = std::vector<float>(12, 1);
   const std::string body = weight("embed", "e", "6x2", 48) + weight("first", "a", "2x2", 16) +
                            weight("bias", "b", "2", 8) + weight("second", "c", "2x2", 16) +
@@ -59,7 +59,8 @@ TEST_F(Calibrate, measuresTheInputsOfEveryProjectionButTheLast) {
   for (unsigned threads : {1, 3}) {
     auto measured = measure(body, threads);
     ASSERT_TRUE(measured.isOk()) << measured.status().message();
-    EXPECT_EQ(*measured, (ColumnImportance{{"first", {1, 4}}, {"second", {16, 81}}}));
+    EXPECT_EQ(*measured,
+              (ColumnImportance{{"first", {1, 4}}, {"second", {16, 81}}, {"head", {16, 49}}}));
   }
 }
 
