@@ -1,6 +1,7 @@
 """Attention with TMA and wgmma, end to end: compiled for sm_90a, run on the emulator by way of the runtime's tensor maps."""
 import json
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -80,18 +81,23 @@ def test_an_older_gpu_runs_the_same_plan(tmp_path):
     assert ids[0] == ids[1]
 
 
+@pytest.mark.parametrize("cache", ["f16", "bf16"])
 @pytest.mark.parametrize("head_size,heads,kv_heads", [(64, 4, 2), (128, 8, 1)])
-def test_kernels_keep_to_their_registers(tiny, tmp_path, head_size, heads, kv_heads):
+def test_kernels_keep_to_their_registers(tiny, tmp_path, head_size, heads, kv_heads, cache):
     need_nvrtc(tiny, tmp_path)
     model = write_llama(tmp_path / "m", head_size, heads, kv_heads)
-    kernels = check_kernels(model, tmp_path / "cuda", ["sm_80", "sm_90a"], "--int4", "--kv-cache-dtype", "f16")
+    kernels = check_kernels(model, tmp_path / "cuda", ["sm_80", "sm_90a"], "--int4", "--kv-cache-dtype", cache)
     # A block of three warpgroups begins with 168 registers a thread, of which consumers make 232.
     hopper = {k["entry"].split("_", 2)[2]: k["targets"]["sm_90a"] for k in kernels if "wgmma" in k["entry"]}
     assert hopper["prefill_wgmma"]["registers"] == 168 and hopper["decode_wgmma"]["registers"] <= 232
-    llmc("compile", model, "-q", "--int4", "--target", "cuda:sm_90a", "--kv-cache-dtype", "f16", "-o", tmp_path / "m.plan",
+    llmc("compile", model, "-q", "--int4", "--target", "cuda:sm_90a", "--kv-cache-dtype", cache, "-o", tmp_path / "m.plan",
          env=CACHE, timeout=600)
     steps = json.loads(llmc("explain", tmp_path / "m.plan", "--gpu", "h200", "--tokens", 100, "--json").stdout)["steps"]
     for step, entry in zip(steps, ("decode_wgmma", "prefill_wgmma")):
-        used = next(k for k in step["kernels"] if "attention" in k["name"])
-        assert used["name"].endswith(entry)
-        assert used["bank_wavefronts_over_least"] == used["sectors_over_least"] == 1
+        # No bank conflict, and whole sectors of weights, keys and values: of all products and of attention.
+        hot = [k for k in step["kernels"] if re.match("(gemm|attention)_", k["name"])]
+        assert len(hot) >= 5 and any(k["name"].endswith(entry) for k in hot)
+        assert all(k["bank_wavefronts_over_least"] == k["sectors_over_least"] == 1 for k in hot), hot
+    table = llmc("explain", tmp_path / "m.plan", "--gpu", "h200", "--tokens", 100).stdout.splitlines()
+    rows = [line.split() for line in table if re.match(" *(gemm|attention)_", line)]
+    assert len(rows) >= 10 and all(row[-2:] == ["1.00", "1.00"] for row in rows), rows
