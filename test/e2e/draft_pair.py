@@ -3,9 +3,9 @@
 
     draft_pair.py --llmc build/bin/llmc --tokenizer HF_FOLDER --directory OUT [--acceptance 0.8] [--threads 1,2]
 
-Makes two Llama-shaped Hugging Face folders with HF_FOLDER's tokenizer, compiles both with --int4 and lets `llmc bench
---prompts` answer ten prompts with and without the small one. In both models o_proj and down_proj are zero, so that the
-next token follows from the present one: a row of the embedding is the code (random signs) of the token that follows,
+Makes two Llama-shaped Hugging Face folders with HF_FOLDER's tokenizer, compiles both with --int4 (the large one with
+what --quantization says) and lets `llmc bench --prompts` answer ten prompts with and without the small one. In both
+models o_proj and down_proj are zero, so that the next token follows from the present one: a row of the embedding is the code (random signs) of the token that follows,
 and the head has every token's code. The large model follows one cycle through the vocabulary; the small one goes
 elsewhere after a share of the tokens. All other weights are random, and cost what they cost in any model of that shape.
 
@@ -109,6 +109,7 @@ def main():
     parser.add_argument("--tokenizer", required=True, type=pathlib.Path, help="a folder with tokenizer.json")
     parser.add_argument("--directory", required=True, type=pathlib.Path, help="for models, plans and prompts")
     parser.add_argument("--acceptance", type=float, default=0.8, help="share of the small model's guesses that are right")
+    parser.add_argument("--quantization", choices=["int4", "int8", "none"], default="int4", help="of the large model's weights")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--tokens", type=int, default=160, help="of each answer")
     parser.add_argument("--guesses", type=int, default=8, help="num_speculative_tokens")
@@ -126,7 +127,9 @@ def main():
     large, small = successors(vocabulary, arguments.acceptance, np.random.default_rng(1))
     for name, shape, follows in (("large", TINY if arguments.tiny else LARGE, large), ("small", SMALL, small)):
         write_model(out / name, shape, follows, arguments.tokenizer, 2)
-        subprocess.run([arguments.llmc, "compile", "-q", out / name, "--int4", "-o", out / f"{name}.plan"], check=True)
+        quantization = "int4" if name == "small" else arguments.quantization
+        flags = [] if quantization == "none" else [f"--{quantization}"]
+        subprocess.run([arguments.llmc, "compile", "-q", out / name, *flags, "-o", out / f"{name}.plan"], check=True)
     words = "Once upon a time there was a light on the hill beside the harbour of a small town".split()
     prompts = [{"name": f"prompt {i}", "prompt": " ".join(words[i:] + words[:i])} for i in range(10)]
     (out / "prompts.jsonl").write_text("".join(json.dumps(p) + "\n" for p in prompts))

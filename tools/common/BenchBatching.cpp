@@ -4,6 +4,8 @@
 #include "tools/common/BenchSupport.h"
 #include "tools/common/Table.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
@@ -58,24 +60,50 @@ struct Outcome {
   double seconds = 0;
   int64_t tokens = 0, steps = 0;
   int64_t measured = 0; ///< steps after which sequences were still running
-  double occupancy = 0; ///< share of held KV memory with tokens in it, summed over those
-  double batch = 0;     ///< sequences, summed over those
+  double occupancy = 0; ///< share of held KV memory with tokens of unfinished requests, summed
+                        ///< over those
+  double rows = 0;      ///< sequences, summed over those
+  double finished = 0;  ///< of them such as had their answer and only padded the batch
 
   double tokensPerSecond() const { return static_cast<double>(tokens) / seconds; }
   double tokensPerStep() const { return static_cast<double>(tokens) / static_cast<double>(steps); }
   double meanOccupancy() const { return occupancy / static_cast<double>(measured); }
-  double meanBatch() const { return batch / static_cast<double>(measured); }
+  double meanRows() const { return rows / static_cast<double>(measured); }
+  double meanFinished() const { return finished / static_cast<double>(measured); }
 };
 
-/// Adds \p jobs at once and runs until all have ended.
-Status runJobs(Engine &engine, std::span<const Job> jobs, Outcome &outcome) {
+/// What becomes of a sequence that has its answer while others of its batch have not.
+enum class Finished { Leaves, PadsTheBatch };
+
+/// The share of the running sequences' tokens that requests without their whole answer hold.
+double unfinishedShare(std::span<const Job> jobs, std::span<const CountingListener> listeners,
+                       int64_t &finished) {
+  int64_t all = 0, unfinished = 0;
+  finished = 0;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const int64_t held = static_cast<int64_t>(jobs[i].prompt.size()) + listeners[i].tokens;
+    all += held;
+    if (listeners[i].tokens < jobs[i].newTokens)
+      unfinished += held;
+    else
+      ++finished;
+  }
+  return static_cast<double>(unfinished) / static_cast<double>(all);
+}
+
+/// Adds \p jobs at once and runs until all have ended; counts the tokens that they asked for.
+Status runJobs(Engine &engine, std::span<const Job> jobs, Finished finished, Outcome &outcome) {
+  const bool pads = finished == Finished::PadsTheBatch;
+  int64_t longest = 0;
+  for (const Job &job : jobs)
+    longest = std::max(longest, job.newTokens);
   std::vector<CountingListener> listeners(jobs.size());
   int64_t stepsBefore = engine.metrics().steps;
   auto start = Clock::now();
   for (size_t i = 0; i < jobs.size(); ++i) {
     RequestOptions request;
     request.prompt = jobs[i].prompt;
-    request.maxNewTokens = jobs[i].newTokens;
+    request.maxNewTokens = pads ? longest : jobs[i].newTokens;
     request.ignoreEnd = true;
     request.listener = &listeners[i];
     LLMRT_ASSIGN_OR_RETURN(RequestId id, engine.add(std::move(request)));
@@ -86,15 +114,18 @@ Status runJobs(Engine &engine, std::span<const Job> jobs, Outcome &outcome) {
     const EngineMetrics &metrics = engine.metrics();
     if (metrics.running == 0)
       continue;
-    outcome.occupancy += metrics.kvOccupancy();
-    outcome.batch += static_cast<double>(metrics.running);
+    int64_t padding = 0;
+    outcome.occupancy +=
+        metrics.kvOccupancy() * (pads ? unfinishedShare(jobs, listeners, padding) : 1);
+    outcome.rows += static_cast<double>(metrics.running);
+    outcome.finished += static_cast<double>(padding);
     ++outcome.measured;
   }
   outcome.steps += engine.metrics().steps - stepsBefore;
   outcome.seconds += secondsBetween(start, Clock::now());
-  for (const CountingListener &listener : listeners) {
-    LLMRT_RETURN_IF_ERROR(listener.status);
-    outcome.tokens += listener.tokens;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    LLMRT_RETURN_IF_ERROR(listeners[i].status);
+    outcome.tokens += std::min(listeners[i].tokens, jobs[i].newTokens);
   }
   return Status::ok();
 }
@@ -111,19 +142,20 @@ public:
     for (Job &job : warmUp)
       job.newTokens = 4;
     Outcome unused;
-    LLMRT_RETURN_IF_ERROR(runJobs(*engine, warmUp, unused));
+    LLMRT_RETURN_IF_ERROR(runJobs(*engine, warmUp, Finished::Leaves, unused));
     // One after the other, each of them first in turn: what slows the machine for a while slows
-    // both.
+    // all.
     for (int64_t i = 0; i < repetitions; ++i) {
-      Outcome apart, together;
-      if (i % 2 == 0)
-        LLMRT_RETURN_IF_ERROR(runStatic(apart));
-      LLMRT_RETURN_IF_ERROR(runJobs(*engine, jobs, together));
-      if (i % 2 == 1)
-        LLMRT_RETURN_IF_ERROR(runStatic(apart));
-      staticBatches.add(apart);
-      continuous.add(together);
-      ratios.push_back(together.tokensPerSecond() / apart.tokensPerSecond());
+      std::array<Outcome, 3> outcomes;
+      for (size_t turn = 0; turn < outcomes.size(); ++turn) {
+        const size_t mode = (turn + static_cast<size_t>(i)) % outcomes.size();
+        LLMRT_RETURN_IF_ERROR(mode == 0   ? runStatic(Finished::PadsTheBatch, outcomes[0])
+                              : mode == 1 ? runStatic(Finished::Leaves, outcomes[1])
+                                          : runJobs(*engine, jobs, Finished::Leaves, outcomes[2]));
+      }
+      padded.add(outcomes[0]);
+      dropping.add(outcomes[1]);
+      continuous.add(outcomes[2]);
     }
     return Status::ok();
   }
@@ -138,19 +170,26 @@ public:
     }
   };
   int64_t places = 0, longest = 0, repetitions = 0;
-  Outcomes staticBatches, continuous;
-  std::vector<double> ratios;
+  Outcomes padded, dropping; ///< static batches, by what becomes of finished sequences
+  Outcomes continuous;
+  /// The median of the ratios of neighbouring runs.
+  double continuousOver(const Outcomes &other) const {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < other.tokensPerSecond.size(); ++i)
+      ratios.push_back(continuous.tokensPerSecond[i] / other.tokensPerSecond[i]);
+    return median(ratios);
+  }
   /// What the ratio would be if a step took as long with one sequence as with all.
   double stepRatio() const {
-    return continuous.newest.tokensPerStep() / staticBatches.newest.tokensPerStep();
+    return continuous.newest.tokensPerStep() / dropping.newest.tokensPerStep();
   }
 
 private:
   /// As many jobs as there are places; the next ones when all of them have ended.
-  Status runStatic(Outcome &outcome) {
+  Status runStatic(Finished finished, Outcome &outcome) {
     for (size_t i = 0; i < jobs.size(); i += static_cast<size_t>(places))
-      LLMRT_RETURN_IF_ERROR(
-          runJobs(*engine, std::span(jobs).subspan(i, static_cast<size_t>(places)), outcome));
+      LLMRT_RETURN_IF_ERROR(runJobs(
+          *engine, std::span(jobs).subspan(i, static_cast<size_t>(places)), finished, outcome));
     return Status::ok();
   }
   std::vector<Job> jobs;
@@ -180,24 +219,30 @@ Status batching(const std::string &path, const BenchOptions &options, std::ostre
                    {"long_tokens", bench.longest},
                    {"long_requests", rounds}};
     for (auto [name, all] :
-         {std::pair("static", &bench.staticBatches), std::pair("continuous", &bench.continuous)})
+         {std::pair("static", &bench.padded), std::pair("static_dropping", &bench.dropping),
+          std::pair("continuous", &bench.continuous)})
       json[name] = {{"tokens_per_s", median(all->tokensPerSecond)},
                     {"tokens", all->newest.tokens},
                     {"steps", all->newest.steps},
-                    {"sequences_per_step", all->newest.meanBatch()},
+                    {"rows_per_step", all->newest.meanRows()},
+                    {"finished_rows_per_step", all->newest.meanFinished()},
                     {"kv_occupancy", all->newest.meanOccupancy()}};
-    json["ratio"] = median(bench.ratios);
+    json["ratio"] = bench.continuousOver(bench.padded);
+    json["ratio_dropping"] = bench.continuousOver(bench.dropping);
     json["step_ratio"] = bench.stepRatio();
     out << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
     return Status::ok();
   }
-  Table table({"batching", "tokens/s", "steps", "sequences a step", "KV memory with tokens"});
+  Table table({"batching", "tokens/s", "steps", "rows a step", "of them finished",
+               "KV memory with tokens"});
   auto add = [&](const char *name, const BatchingBench::Outcomes &all) {
     const Outcome &one = all.newest;
     table.add({name, fixed(median(all.tokensPerSecond)), std::to_string(one.steps),
-               fixed(one.meanBatch()), fixed(100 * one.meanOccupancy(), " %")});
+               fixed(one.meanRows()), fixed(one.meanFinished()),
+               fixed(100 * one.meanOccupancy(), " %")});
   };
-  add("static", bench.staticBatches);
+  add("static", bench.padded);
+  add("static, finished rows dropped", bench.dropping);
   add("continuous", bench.continuous);
   table.print(out);
   out << "\n"
@@ -205,8 +250,10 @@ Status batching(const std::string &path, const BenchOptions &options, std::ostre
       << promptTokens.low << " to " << promptTokens.high << " tokens; of every " << bench.places
       << " answers one of " << bench.longest << " tokens, the others of " << shortAnswer.low
       << " to " << shortAnswer.high
-      << "\ncontinuous over static: " << fixed(median(bench.ratios), "", 2) << " (median of "
-      << bench.repetitions << "); tokens a step: " << fixed(bench.stepRatio(), "", 2) << "\n";
+      << "\ncontinuous over static: " << fixed(bench.continuousOver(bench.padded), "", 2)
+      << "; with finished rows dropped: " << fixed(bench.continuousOver(bench.dropping), "", 2)
+      << " (medians of " << bench.repetitions
+      << "); tokens a step: " << fixed(bench.stepRatio(), "", 2) << "\n";
   return Status::ok();
 }
 

@@ -69,8 +69,11 @@ void addComparisonFlags(CLI::App &bench, BenchOptions &o) {
   auto *batching = bench
                        .add_option("--continuous-batching", o.continuousBatching,
                                    "a mix of short and long answers, N at a time: continuous "
-                                   "against static batches. Prompts of 16 to 64 tokens; one answer "
-                                   "in N of -n tokens (default 256), the others of 8 to 24")
+                                   "against static batches, which keep their rows until the "
+                                   "longest answer is done (as in Orca, OSDI 2022, section 3), "
+                                   "and against such as drop finished rows. Prompts of 16 to 64 "
+                                   "tokens; one answer in N of -n tokens (default 256), the others "
+                                   "of 8 to 24")
                        ->check(CLI::Range(int64_t(1), int64_t(1) << 16))
                        ->type_name("N")
                        ->group("Comparisons")

@@ -4,6 +4,7 @@
 #include "runtime/engine/Model.h"
 #include "runtime/engine/SetSpeculation.h"
 #include "tools/common/BenchSupport.h"
+#include "tools/common/StepCosts.h"
 #include "tools/common/Table.h"
 #include "tools/common/TokenFile.h"
 
@@ -25,8 +26,9 @@ struct Prompt {
 struct Compared {
   std::string name;
   int64_t promptTokens = 0, tokens = 0;
-  std::vector<double> plain, speculative;                 ///< tokens/s of each repetition
-  int64_t draftTokens = 0, acceptedTokens = 0, steps = 0; ///< of all repetitions
+  std::vector<double> plain, speculative;      ///< tokens/s of each repetition
+  int64_t draftTokens = 0, acceptedTokens = 0; ///< of all repetitions
+  StepSizes steps;                             ///< of all repetitions, without those of prompts
 
   double ratio() const {
     std::vector<double> ratios;
@@ -39,8 +41,19 @@ struct Compared {
   }
   /// Tokens after the first, a step.
   double tokensPerStep() const {
-    return static_cast<double>((tokens - 1) * static_cast<int64_t>(plain.size())) /
-           static_cast<double>(std::max<int64_t>(steps, 1));
+    int64_t count = 0;
+    for (auto [size, times] : steps)
+      count += times;
+    return tokensOfAll() / static_cast<double>(std::max<int64_t>(count, 1));
+  }
+  /// The ratio as the steps' sizes give it.
+  double ratioBySteps(const StepCosts &costs) const {
+    return tokensOfAll() * costs.seconds(1) / costs.seconds(steps);
+  }
+
+private:
+  double tokensOfAll() const {
+    return static_cast<double>((tokens - 1) * static_cast<int64_t>(plain.size()));
   }
 };
 
@@ -117,7 +130,16 @@ public:
   }
 
   std::vector<Compared> rows;
+  StepCosts costs;
   const Model &model() const { return *model_; }
+  /// The largest ratio that these steps could give: guesses cost nothing and come true.
+  double bound() const {
+    double most = 1;
+    for (int64_t size : costs.sizes(seenOften))
+      most = std::max(most, static_cast<double>(size) * costs.seconds(1) / costs.seconds(size));
+    return most;
+  }
+  static constexpr size_t seenOften = 5;
 
 private:
   Result<std::unique_ptr<Engine>> makeEngine(const std::string &speculation) {
@@ -133,8 +155,9 @@ private:
     return createEngine(model_->plan(), engine);
   }
 
-  /// Runs \p prompt to its end; the speed after the first token.
-  Result<double> answer(Engine &engine, const Prompt &prompt, std::vector<int32_t> &ids) {
+  /// Runs \p prompt to its end; the speed after the first token. Adds its steps to \p steps.
+  Result<double> answer(Engine &engine, const Prompt &prompt, std::vector<int32_t> &ids,
+                        StepSizes *steps) {
     IdListener listener;
     RequestOptions request;
     request.prompt = prompt.ids;
@@ -143,8 +166,17 @@ private:
     request.listener = &listener;
     LLMRT_ASSIGN_OR_RETURN(RequestId id, engine.add(std::move(request)));
     (void)id;
-    while (engine.busy())
+    while (engine.busy()) {
+      const bool decodes = listener.tokens > 0;
+      const int64_t guesses = engine.metrics().draftTokens;
+      const auto start = Clock::now();
       LLMRT_RETURN_IF_ERROR(engine.step());
+      if (!decodes || !steps)
+        continue;
+      const int64_t size = 1 + engine.metrics().draftTokens - guesses;
+      costs.add(size, secondsBetween(start, Clock::now()));
+      ++(*steps)[size];
+    }
     LLMRT_RETURN_IF_ERROR(listener.status);
     ids = std::move(listener.ids);
     double seconds = secondsBetween(listener.stats.firstToken, listener.stats.lastToken);
@@ -161,15 +193,17 @@ private:
     std::vector<int32_t> want, got;
     // Not timed: the prompt comes into both caches.
     for (Engine *engine : {plain_.get(), speculative_.get()})
-      LLMRT_RETURN_IF_ERROR(answer(*engine, prompt, want).status());
+      LLMRT_RETURN_IF_ERROR(answer(*engine, prompt, want, nullptr).status());
     const EngineMetrics &metrics = speculative_->metrics();
-    int64_t drafts = metrics.draftTokens, accepted = metrics.acceptedTokens, steps = metrics.steps;
+    int64_t drafts = metrics.draftTokens, accepted = metrics.acceptedTokens;
+    StepSizes plainSteps;
     int64_t repetitions = options_.repetitions ? options_.repetitions : 5;
     for (int64_t i = 0; i < repetitions; ++i) {
       // Which goes first changes, so that a slower machine slows both.
       for (bool speculates : {i % 2 == 1, i % 2 == 0}) {
         Engine &engine = speculates ? *speculative_ : *plain_;
-        LLMRT_ASSIGN_OR_RETURN(double speed, answer(engine, prompt, speculates ? got : want));
+        LLMRT_ASSIGN_OR_RETURN(double speed, answer(engine, prompt, speculates ? got : want,
+                                                    speculates ? &row.steps : &plainSteps));
         (speculates ? row.speculative : row.plain).push_back(speed);
       }
       if (got != want && !speculative_->limits().speculation.classical)
@@ -178,7 +212,6 @@ private:
     row.tokens = static_cast<int64_t>(want.size());
     row.draftTokens = metrics.draftTokens - drafts;
     row.acceptedTokens = metrics.acceptedTokens - accepted;
-    row.steps = metrics.steps - steps - repetitions; // without those of the prompts
     rows.push_back(std::move(row));
     return Status::ok();
   }
@@ -189,38 +222,58 @@ private:
   std::unique_ptr<Engine> plain_, speculative_;
 };
 
-double lowestRatio(const std::vector<Compared> &rows) {
-  double lowest = rows[0].ratio();
-  for (const Compared &row : rows)
-    lowest = std::min(lowest, row.ratio());
-  return lowest;
+double geometricMean(const std::vector<double> &values) {
+  double sum = 0;
+  for (double value : values)
+    sum += std::log(value);
+  return std::exp(sum / static_cast<double>(values.size()));
 }
 
-double meanRatio(const std::vector<Compared> &rows) {
-  double sum = 0;
-  for (const Compared &row : rows)
-    sum += std::log(row.ratio());
-  return std::exp(sum / static_cast<double>(rows.size()));
-}
+struct Ratios {
+  explicit Ratios(const SpeculationBench &bench) {
+    for (const Compared &row : bench.rows) {
+      timed.push_back(row.ratio());
+      bySteps.push_back(row.ratioBySteps(bench.costs));
+    }
+  }
+  std::vector<double> timed, bySteps;
+};
 
 void printTable(const SpeculationBench &bench, std::ostream &out) {
-  Table table({"prompt", "tokens", "answer", "plain", "speculative", "ratio", "guesses true",
-               "tokens a step"});
+  Table table({"prompt", "tokens", "answer", "plain", "speculative", "ratio", "by steps",
+               "guesses true", "tokens a step"});
   for (const Compared &row : bench.rows)
     table.add({row.name, std::to_string(row.promptTokens), std::to_string(row.tokens),
                fixed(median(row.plain), " tok/s"), fixed(median(row.speculative), " tok/s"),
-               fixed(row.ratio(), "", 2), fixed(100 * row.accepted(), " %"),
-               fixed(row.tokensPerStep(), "", 2)});
+               fixed(row.ratio(), "", 2), fixed(row.ratioBySteps(bench.costs), "", 2),
+               fixed(100 * row.accepted(), " %"), fixed(row.tokensPerStep(), "", 2)});
   table.print(out);
-  out << "\nlowest ratio " << fixed(lowestRatio(bench.rows), "", 2) << ", geometric mean "
-      << fixed(meanRatio(bench.rows), "", 2) << "\n";
+  const Ratios ratios(bench);
+  auto line = [&](const char *name, const std::vector<double> &values) {
+    out << name << fixed(std::ranges::min(values), "", 2) << ", geometric mean "
+        << fixed(geometricMean(values), "", 2) << "\n";
+  };
+  line("\nlowest ratio ", ratios.timed);
+  line("by the steps' sizes and the median time of each: lowest ", ratios.bySteps);
+  out << "a step of n tokens over one of one token:";
+  for (int64_t size : bench.costs.sizes(SpeculationBench::seenOften))
+    out << " " << size << ": " << fixed(bench.costs.seconds(size) / bench.costs.seconds(1), "", 2);
+  out << "\nso the ratio could be " << fixed(bench.bound(), "", 2)
+      << " at most, if every guess came true\n";
 }
 
 void printJson(const SpeculationBench &bench, std::ostream &out) {
   nlohmann::ordered_json json;
   json["model"] = bench.model().plan()->head().model()->name()->str();
-  json["lowest_ratio"] = lowestRatio(bench.rows);
-  json["mean_ratio"] = meanRatio(bench.rows);
+  const Ratios ratios(bench);
+  json["lowest_ratio"] = std::ranges::min(ratios.timed);
+  json["mean_ratio"] = geometricMean(ratios.timed);
+  json["lowest_ratio_by_steps"] = std::ranges::min(ratios.bySteps);
+  json["mean_ratio_by_steps"] = geometricMean(ratios.bySteps);
+  json["ratio_bound"] = bench.bound();
+  auto &costs = json["step_costs"] = nlohmann::ordered_json::array();
+  for (int64_t size : bench.costs.sizes(1))
+    costs.push_back({{"tokens", size}, {"seconds", bench.costs.seconds(size)}});
   auto &prompts = json["prompts"] = nlohmann::ordered_json::array();
   for (const Compared &row : bench.rows)
     prompts.push_back({{"name", row.name},
@@ -229,6 +282,7 @@ void printJson(const SpeculationBench &bench, std::ostream &out) {
                        {"plain", median(row.plain)},
                        {"speculative", median(row.speculative)},
                        {"ratio", row.ratio()},
+                       {"ratio_by_steps", row.ratioBySteps(bench.costs)},
                        {"draft_tokens", row.draftTokens},
                        {"accepted_tokens", row.acceptedTokens},
                        {"tokens_per_step", row.tokensPerStep()}});
