@@ -26,10 +26,10 @@ def need_nvrtc(tiny, folder):
     assert result.returncode == 0, result.stderr
 
 
-def check_kernels(model, folder, archs, *flags, most=MOST_REGISTERS):
+def check_kernels(model, folder, archs, *flags, most=MOST_REGISTERS, env=CACHE, timeout=1200):
     """Compiles all kernels of a model; nothing spills, nothing uses local memory."""
-    llmc("compile", model, "-q", "--target", "cuda:" + ",".join(archs), "--emit", f"cuda={folder}", *flags, env=CACHE,
-         timeout=1200)
+    llmc("compile", model, "-q", "--target", "cuda:" + ",".join(archs), "--emit", f"cuda={folder}", *flags, env=env,
+         timeout=timeout)
     kernels = json.loads((folder / "manifest.json").read_text())["kernels"]
     assert len(kernels) >= 8
     bad = []

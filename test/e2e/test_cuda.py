@@ -24,11 +24,11 @@ def compile_cuda(model, plan, *flags, mode="fast"):
     return plan
 
 
-def run(plan, prompt, count, *flags, env=None, check=True, temperature=0):
+def run(plan, prompt, count, *flags, env=None, check=True, temperature=0, timeout=600):
     """llmrt on the stand-in."""
     path = ":".join(filter(None, (STANDINS, os.environ.get("LD_LIBRARY_PATH"))))
     return tool("llmrt", "run", plan, "--prompt-ids", ",".join(map(str, prompt)), "-n", count, "--temperature", temperature,
-                "--ignore-eos", "--json", *flags, timeout=600, check=check, env={"LD_LIBRARY_PATH": path, **(env or {})})
+                "--ignore-eos", "--json", *flags, timeout=timeout, check=check, env={"LD_LIBRARY_PATH": path, **(env or {})})
 
 
 def ids(*args, **kwargs):

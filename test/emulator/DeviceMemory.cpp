@@ -137,6 +137,11 @@ uint64_t &bytesToHost() {
   return bytes;
 }
 
+HostWaits &hostWaits() {
+  static HostWaits waits;
+  return waits;
+}
+
 size_t allocatedBytes() { return memory().live; }
 
 } // namespace simt

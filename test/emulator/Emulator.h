@@ -50,6 +50,12 @@ void markInitialised(const void *p, size_t bytes);
 size_t allocatedBytes();
 /// Bytes that the stand-in driver has copied from the device to the host.
 uint64_t &bytesToHost();
+/// Waits of the host for the stand-in driver (cuStreamSynchronize, cuEventSynchronize): how many
+/// there were; that number \p skipped returned at once, as if it were not in the program.
+struct HostWaits {
+  unsigned met = 0, skipped = 0;
+};
+HostWaits &hostWaits();
 
 /// Runs a kernel; false: it stopped with a report.
 bool launch(const KernelEntry &kernel, dim3 grid, dim3 block, unsigned sharedBytes,

@@ -79,10 +79,12 @@ CUresult MemHostAlloc(void **memory, size_t bytes, unsigned) {
 
 CUresult MemFreeHost(void *memory) {
   Lock lock(driverMutex());
-  drainAll();
-  if (hostMemory().erase(memory) == 0)
+  auto it = hostMemory().find(memory);
+  if (it == hostMemory().end())
     return CUDA_ERROR_INVALID_VALUE;
-  std::free(memory);
+  std::memset(memory, 0xff, it->second); // another's at once: nothing waits for copies
+  hostMemory().erase(it);
+  afterQueued([memory] { std::free(memory); });
   return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,16 @@
 // The stand-in driver's streams, graphs and events.
+#include "test/emulator/Emulator.h"
 #include "test/emulator/driver/Device.h"
 
 namespace standin {
+namespace {
+
+bool isSkipped() {
+  simt::HostWaits &waits = simt::hostWaits();
+  return ++waits.met == waits.skipped;
+}
+
+} // namespace
 
 CUresult StreamCreate(CUstream *stream, unsigned) {
   Lock lock(driverMutex());
@@ -21,7 +30,7 @@ CUresult StreamSynchronize(CUstream stream) {
   Lock lock(driverMutex());
   if (streamOf(stream).capturing)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return drain(streamOf(stream));
+  return isSkipped() ? stickyError() : drain(streamOf(stream));
 }
 CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   Lock lock(driverMutex());
@@ -74,9 +83,7 @@ CUresult EventCreate(CUevent *event, unsigned) {
 }
 CUresult EventDestroy(CUevent event) {
   Lock lock(driverMutex());
-  auto *e = reinterpret_cast<Event *>(event);
-  waitFor(*e, e->recorded);
-  delete e;
+  afterQueued([e = reinterpret_cast<Event *>(event)] { delete e; });
   return CUDA_SUCCESS;
 }
 CUresult EventRecord(CUevent event, CUstream stream) {
@@ -90,7 +97,7 @@ CUresult EventRecord(CUevent event, CUstream stream) {
 CUresult EventSynchronize(CUevent event) {
   Lock lock(driverMutex());
   auto *e = reinterpret_cast<Event *>(event);
-  return waitFor(*e, e->recorded);
+  return isSkipped() ? stickyError() : waitFor(*e, e->recorded);
 }
 CUresult EventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
   Lock lock(driverMutex());

@@ -1,6 +1,7 @@
 #include "test/emulator/driver/Streams.h"
 
 #include <chrono>
+#include <utility>
 
 namespace standin {
 
@@ -9,6 +10,15 @@ using namespace llmrt::cuda;
 namespace {
 
 CUresult sticky = CUDA_SUCCESS;
+std::vector<std::function<void()>> givenUp;
+
+void giveUpWhatIsIdle() {
+  for (const Stream *stream : streams())
+    if (!stream->queue.empty())
+      return;
+  for (const std::function<void()> &giveUp : std::exchange(givenUp, {}))
+    giveUp();
+}
 
 CUresult runFirst(Stream &stream) {
   Stream::Operation operation = std::move(stream.queue.front());
@@ -53,6 +63,7 @@ CUresult drain(Stream &stream) {
   while (!stream.queue.empty())
     if (CUresult r = runFirst(stream))
       return r;
+  giveUpWhatIsIdle();
   return sticky;
 }
 
@@ -73,6 +84,11 @@ CUresult waitFor(Event &event, uint64_t generation) {
         return r;
   }
   return sticky;
+}
+
+void afterQueued(std::function<void()> giveUp) {
+  givenUp.push_back(std::move(giveUp));
+  giveUpWhatIsIdle();
 }
 
 } // namespace standin

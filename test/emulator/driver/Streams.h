@@ -52,6 +52,8 @@ CUresult enqueue(Stream &stream, Work work);
 CUresult drain(Stream &stream);
 CUresult drainAll();
 CUresult waitFor(Event &event, uint64_t generation);
+/// Gives something up once nothing is queued any more, so that queued work may still name it.
+void afterQueued(std::function<void()> giveUp);
 
 } // namespace standin
 
