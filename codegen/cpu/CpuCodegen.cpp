@@ -42,6 +42,10 @@ constexpr StringLiteral kMemoryFunctions[] = {"memcpy", "memmove", "memset"};
 /// gain nothing that could be measured.
 constexpr int64_t kSmallProduct = 1 << 16;
 
+bool isSmallProduct(const KernelConstants &product) {
+  return product.integer("n") <= kSmallProduct / std::max<int64_t>(1, product.integer("k"));
+}
+
 /// The constants of \p spec that may as well be known at run time: none is in an inner loop.
 /// Kernels that differ in these alone share one text.
 SmallVector<StringRef> looseConstants(const KernelSpec &spec) {
@@ -56,8 +60,7 @@ SmallVector<StringRef> looseConstants(const KernelSpec &spec) {
   SmallVector<StringRef> loose = {"n", "rows", "task_tiles"};
   if (spec.kind == "grouped_gemm")
     loose.append({"groups", "slots"});
-  KernelConstants constants(spec);
-  if (constants.integer("n") > kSmallProduct / constants.integer("k"))
+  if (!isSmallProduct(KernelConstants(spec)))
     return loose;
   if (spec.kind == "gemm")
     loose.append({"k", "bias", "residual"});
@@ -257,10 +260,13 @@ llvm::Error linkMicrokernels(llvm::Module &module, ArrayRef<KernelSpec> specs, C
 } // namespace
 
 /// Whether \p spec is of those that levels with instructions for matrices have a text of their own
-/// for (GemmTiles.h).
-static bool hasUseForTiles(const KernelSpec &spec) {
+/// for (GemmTiles.h). Where all are small, these gain nothing that could be measured.
+static bool hasTextForTiles(const KernelSpec &spec) {
   KernelConstants c(spec);
   return spec.kind == "gemm" && c.integer("x_int8") && c.integer("group") % 32 == 0;
+}
+static bool hasUseForTiles(const KernelSpec &spec) {
+  return hasTextForTiles(spec) && !isSmallProduct(KernelConstants(spec));
 }
 
 /// The level with whose code a level with instructions for matrices shares all other kernels;
@@ -280,17 +286,33 @@ bool llmc::hasUseFor(CpuLevel level, ArrayRef<KernelSpec> specs) {
   return withoutTiles(level) == level || llvm::any_of(specs, hasUseForTiles);
 }
 
-std::vector<CpuPart> llmc::cpuParts(ArrayRef<KernelSpec> specs, ArrayRef<CpuLevel> levels) {
-  CpuPart withTiles, without;
+/// About how long \p specs take to compile, in instructions of optimised texts: what a text of its
+/// kind has in plans of the usual models.
+static int64_t compileCost(ArrayRef<KernelSpec> specs) {
+  llvm::StringSet<> texts;
+  int64_t cost = 0;
   for (const KernelSpec &spec : specs)
-    (hasUseForTiles(spec) ? withTiles : without).specs.push_back(spec);
-  withTiles.name = ".int8_gemm";
+    if (spec.kind == "elementwise" || texts.insert(textKey(spec)).second)
+      cost += spec.kind == "attention"                             ? 2400
+              : spec.kind == "gemm" || spec.kind == "grouped_gemm" ? 1200
+                                                                   : 100;
+  return cost;
+}
+
+std::vector<CpuPart> llmc::cpuParts(ArrayRef<KernelSpec> specs, ArrayRef<CpuLevel> levels) {
+  CpuPart withTiles, attention, others;
+  withTiles.name = ".int8_gemm", attention.name = ".attention";
+  for (const KernelSpec &spec : specs)
+    (hasTextForTiles(spec)      ? withTiles
+     : spec.kind == "attention" ? attention
+                                : others)
+        .specs.push_back(spec);
   std::vector<CpuPart> parts;
-  for (CpuPart *kernels : {&withTiles, &without}) {
+  for (CpuPart *kernels : {&withTiles, &attention, &others}) {
     if (kernels->specs.empty())
       continue;
     for (CpuLevel level : levels) {
-      const CpuLevel code = kernels == &without ? withoutTiles(level) : level;
+      const CpuLevel code = kernels == &withTiles ? level : withoutTiles(level);
       auto same = llvm::find_if(parts, [&](const CpuPart &part) {
         return part.level == code && part.name == cpuLevelName(code).str() + kernels->name;
       });
@@ -300,7 +322,14 @@ std::vector<CpuPart> llmc::cpuParts(ArrayRef<KernelSpec> specs, ArrayRef<CpuLeve
       same->objects.push_back(level);
     }
   }
-  return parts;
+  SmallVector<std::pair<int64_t, size_t>> order; // by falling cost, equals as they are
+  for (auto [i, part] : llvm::enumerate(parts))
+    order.push_back({-compileCost(part.specs), i});
+  llvm::sort(order);
+  std::vector<CpuPart> sorted;
+  for (auto [cost, i] : order)
+    sorted.push_back(std::move(parts[i]));
+  return sorted;
 }
 
 static InFlightDiagnostic cpuCodeError(Location loc, CpuLevel level) {

@@ -38,8 +38,8 @@ llvm::StringRef architectureName(CpuArchitecture architecture);
 /// Every level, those of an architecture least first, and its name in plans.
 std::vector<CpuLevel> allCpuLevels();
 llvm::StringRef cpuLevelName(CpuLevel level);
-/// Whether \p specs' code at \p level differs from that of the level before it: AMX tiles and SMMLA
-/// serve `gemm` with int8 activations only.
+/// Whether \p specs gain from code at \p level that is not that of the level before it: AMX tiles
+/// and SMMLA serve `gemm` with int8 activations only, and none that is small.
 bool hasUseFor(CpuLevel level, llvm::ArrayRef<KernelSpec> specs);
 
 /// Kernels that are compiled together. Objects are linked from parts since levels share some, and

@@ -3,6 +3,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Support/ErrorHandling.h"
 
@@ -65,8 +66,15 @@ std::string planName(llvm::StringRef parameter) {
   return name;
 }
 
-/// step, bindings, scalars, taskBegin, taskEnd, scratch.
-constexpr unsigned kAbiParameters = 6;
+/// "int64_t taskTiles, float eps" -> task_tiles, eps (real)
+std::vector<KernelParameter> parseParameters(llvm::StringRef text) {
+  std::vector<KernelParameter> parameters;
+  for (llvm::StringRef parameter : llvm::split(text, ',')) {
+    auto [type, name] = parameter.trim().split(' ');
+    parameters.push_back({planName(name.trim()), type == "float"});
+  }
+  return parameters;
+}
 
 using ParameterTable = llvm::StringMap<std::vector<KernelParameter>>;
 const ParameterTable &parameterTable() {
@@ -76,15 +84,11 @@ const ParameterTable &parameterTable() {
     auto module = loadMicrokernels(allCpuLevels().front(), context);
     if (!module)
       llvm::report_fatal_error(module.takeError());
-    for (llvm::Function &f : **module) {
-      llvm::StringRef kind = f.getName();
-      if (!kind.consume_front("llmc_kernel_"))
-        continue;
-      if (llvm::Error error = f.materialize()) // for its parameters' names
-        llvm::report_fatal_error(std::move(error));
-      std::vector<KernelParameter> &parameters = result[kind];
-      for (llvm::Argument &a : llvm::drop_begin(f.args(), kAbiParameters))
-        parameters.push_back({planName(a.getName()), a.getType()->isFloatTy()});
+    for (const llvm::GlobalVariable &variable : (*module)->globals()) {
+      llvm::StringRef kind = variable.getName();
+      if (kind.consume_front("llmc_parameters_"))
+        result[kind] = parseParameters(
+            llvm::cast<llvm::ConstantDataArray>(variable.getInitializer())->getAsCString());
     }
     return result;
   }();

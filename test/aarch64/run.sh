@@ -26,7 +26,7 @@ same() { cmp "$work/own" "$work/arm" || { echo "$1: not the same on $cpu" >&2; e
 text() { sed -E 's/"timings":.*//'; }
 while read -r model flags; do
   # shellcheck disable=SC2086
-  "$build/bin/llmc" compile "$build/test-data/tiny/$model" $flags --cpu-level x86-64,aarch64 -o "$work/plan" --quiet
+  "$build/bin/llmc" compile "$build/test-data/tiny/$model" $flags --cpu-level x86-64,aarch64-dotprod,aarch64-i8mm -o "$work/plan" --quiet
   "$build/bin/llmrt" run "$work/plan" -p "a b c" -n 16 --seed 7 --temperature 0.8 --json | text > "$work/own"
   for cpu in max neoverse-n1; do # with SMMLA, and with SDOT only
     arm verify "$work/plan" --self-test | grep self-test

@@ -108,6 +108,29 @@ def test_damaged_plan_is_refused(tiny_plan, tmp_path):
         assert result.returncode == 1, result.stderr
 
 
+def test_plan_for_another_machine_or_version(tiny, tiny_plan, tmp_path):
+    """Case M20: what the plan has and what would be needed; headers, formats and GPUs also in PlanTest, CudaExecutorTest."""
+    def refusal(plan, *flags, **kwargs):
+        result = llmc("run", plan, "--prompt-ids", "5", "-n", 1, *flags, check=False, **kwargs)
+        assert result.returncode == 1 and not result.stdout and result.stderr.count("\n") == 1, result
+        return result.stderr
+
+    other = tmp_path / "other.plan"
+    data = bytearray(tiny_plan.read_bytes())
+    assert struct.unpack_from("<I", data, 8) == (1,)
+    struct.pack_into("<I", data, 8, 2)
+    other.write_bytes(data)
+    assert "container version 2 is newer than this build's 1" in refusal(other)
+    struct.pack_into(">I", data, 8, 1)
+    other.write_bytes(data)
+    assert "big-endian" in refusal(other)
+    assert "code for CPUs only" in refusal(tiny_plan, "--device", "cuda")
+    foreign = "x86-64" if os.uname().machine == "aarch64" else "aarch64"
+    compile_model(tiny / "llama", other, "-O0", "--cpu-level", foreign)
+    message = refusal(other)
+    assert foreign in message and "this machine has" in message, message
+
+
 def test_no_permission(tiny, tmp_path):
     if os.geteuid() == 0:
         out = "/proc/nothing.plan"  # root may write everywhere else
@@ -136,6 +159,7 @@ def test_prompts(tiny_plan):
 
 
 def test_cpu_level_that_is_not_there(tiny_plan):
+    """Case M20."""
     result = llmc("run", tiny_plan, "--prompt-ids", "5", "-n", "1", check=False, env={"LLMRT_CPU_LEVEL": "z80"})
     assert result.returncode == 1 and "z80" in result.stderr
 

@@ -55,6 +55,7 @@ std::vector<int32_t> generate(Engine &engine, std::vector<int32_t> prompt, int64
   return listener.ids;
 }
 
+/// The refusals: case M20.
 TEST(Architecture, TheBestForTheDevice) {
   using cuda::chooseArchitecture;
   const std::string names[] = {"compute_80", "sm_80", "sm_86", "sm_90a", "sm_120a"};
@@ -72,6 +73,10 @@ TEST(Architecture, TheBestForTheDevice) {
   EXPECT_EQ(none.status().message(),
             "the plan has CUDA code for sm_90a, sm_86, and this device is sm_80; compile the model "
             "with --target cuda:sm_80");
+  const std::string unknown[] = {"sm_99"};
+  none = chooseArchitecture(unknown, 9, 0);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.status().message().find("for sm_99, and this device is sm_90"), std::string::npos);
 }
 
 TEST(CudaExecutor, PromptChunksBlocksAndGraphsDoNotChangeAnything) {

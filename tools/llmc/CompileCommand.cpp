@@ -40,9 +40,10 @@ void tools::addCompileFlags(CLI::App &command, CompileOptions &options) {
         ->check(CLI::IsMember({"auto", "f32", "int8"}))
         ->group(group);
   command
-      .add_option(
-          "--kv-cache-dtype", options.kvCacheDtype,
-          "element of the KV cache (auto: f16); int8 keeps a scale for each head's key and value")
+      .add_option("--kv-cache-dtype", options.kvCacheDtype,
+                  "element of the KV cache (auto: f16); int8 keeps a scale for each head's key and "
+                  "value, so a channel far larger than the others costs them their precision: "
+                  "measure with eval")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}))
       ->group(group);
   command

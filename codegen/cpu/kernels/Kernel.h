@@ -1,9 +1,10 @@
 //===- Kernel.h - how an entry point is written ------------------------------===//
 //
 // A kernel kind `foo` is the function llmc_kernel_foo: LlmrtKernel's parameters, then the constants
-// that it is specialised for. Code generation reads names and types of the constants from the
-// bitcode (parameter taskTiles is the plan's constant task_tiles; int64_t or float), so this text
-// is the only place that lists them. A constant that a plan's kernel doesn't give is 0.
+// that it is specialised for. Code generation reads names and types of the constants from the text
+// llmc_parameters_foo in the bitcode (parameter taskTiles is the plan's constant task_tiles;
+// int64_t or float), so a kernel is the only place that lists them. A constant that a plan's kernel
+// doesn't give is 0.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LLMC_CODEGEN_CPU_KERNELS_KERNEL_H
@@ -14,6 +15,7 @@
 #include "runtime/device/cpu/KernelAbi.h"
 
 #define LLMC_KERNEL(kind, ...)                                                                     \
+  extern "C" const char llmc_parameters_##kind[] = #__VA_ARGS__;                                   \
   extern "C" __attribute__((always_inline)) void llmc_kernel_##kind(                               \
       const LlmrtStep *step, void *const *bindings, const int64_t *scalars, int64_t taskBegin,     \
       int64_t taskEnd, void *scratch, __VA_ARGS__)

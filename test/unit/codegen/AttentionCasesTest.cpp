@@ -110,4 +110,60 @@ TEST(Attention, A23_ASinkAddsToTheDenominatorOnce) {
   EXPECT_FLOAT_EQ(SinkKernel(64, 70).run(256, 0), 3.0f) << "two splits slid out of the window";
 }
 
+/// One large channel of a key makes its scale, 60 / 127, so coarse that int8 loses the others:
+/// --kv-cache-dtype says so, and the other elements keep them.
+TEST(Attention, Q15_AnOutlierChannelOfAKey) {
+  const int64_t size = 64, large = 5;
+  std::vector<float> qkv(3 * size); // a query that isn't looked at, the key, a value of zeros
+  auto isSmall = [](int64_t i) { return i % 2 == 0; };
+  for (int64_t i = 0; i < size; ++i)
+    qkv[size + i] = i == large ? 60.0f : (i % 4 < 2 ? 1 : -1) * (isSmall(i) ? 0.1f : 0.3f);
+  const float *key = &qkv[size];
+  std::vector<int64_t> slots = {0};
+  for (int64_t element : {0, 1, 2, 3}) {
+    LlmrtStep step{};
+    step.T = 1, step.slots = slots.data(), step.blockTokens = 16;
+    step.blockBytes = 2 * runBytes(size, element);
+    Buffer kv(step.blockBytes), in = Buffer::of(qkv), q(size * 4);
+    step.kv = kv.data();
+    const CompiledKernel kernel("rope_append",
+                                {{"heads", int64_t(1)},
+                                 {"kv_heads", int64_t(1)},
+                                 {"head_size", size},
+                                 {"value_size", size},
+                                 {"kv_element", element}},
+                                runnableLevels().front());
+    kernel.run(step, {in.data(), q.data()}, 1, {0});
+    float scale = 1;
+    if (element == 3)
+      std::memcpy(&scale, kv.data() + 16 * size, 4);
+    auto stored = [&](int64_t i) {
+      const uint8_t *p = kv.data() + i * 16 * bytesOf(element);
+      uint32_t bits = 0;
+      std::memcpy(&bits, p, bytesOf(element));
+      if (element == 3)
+        return scale * static_cast<int8_t>(*p);
+      if (element == 1)
+        return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
+      return std::bit_cast<float>(element == 2 ? bits << 16 : bits);
+    };
+    // The error of the scores of a query that looks at the small, the middle channels.
+    for (bool small : {true, false}) {
+      double exact = 0, got = 0;
+      for (int64_t i = 0; i < size; ++i)
+        if (i != large && isSmall(i) == small) {
+          exact += std::fabs(key[i]);
+          got += std::copysign(1.0, key[i]) * stored(i);
+        }
+      const double error = std::fabs(got / exact - 1);
+      if (element == 3)
+        EXPECT_NEAR(error, small ? 1.0 : 60.0 / 127 / 0.3 - 1, 1e-6);
+      else
+        EXPECT_LT(error, 0.02) << "element " << element;
+    }
+    if (element == 3)
+      EXPECT_FLOAT_EQ(scale, 60.0f / 127);
+  }
+}
+
 } // namespace

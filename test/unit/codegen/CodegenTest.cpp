@@ -147,11 +147,12 @@ TEST(CpuObject, WindowsAndBiasesShareTexts) {
 }
 
 TEST(CpuObject, OnlyInt8GemmHasUseForTiles) {
-  auto gemm = [](int64_t int8, int64_t group) {
-    return KernelSpec{"g", "gemm", {{"x_int8", int8}, {"group", group}}};
+  auto gemm = [](int64_t int8, int64_t group, int64_t n = 1024) {
+    return KernelSpec{
+        "g", "gemm", {{"k", int64_t(128)}, {"n", n}, {"x_int8", int8}, {"group", group}}};
   };
   EXPECT_TRUE(hasUseFor(CpuLevel::X86V4Amx, {gemm(1, 32)}));
-  EXPECT_FALSE(hasUseFor(CpuLevel::X86V4Amx, {gemm(1, 16), gemm(0, 0)}));
+  EXPECT_FALSE(hasUseFor(CpuLevel::X86V4Amx, {gemm(1, 16), gemm(0, 0), gemm(1, 32, 512)}));
   EXPECT_TRUE(hasUseFor(CpuLevel::X86V4, {}));
   std::map<std::string, std::string> phases;
   emit(everyKind(), CpuLevel::X86V4Amx, 3,
@@ -172,8 +173,11 @@ TEST(CpuParts, LevelsShareWhatTilesDoNotServe) {
       text += " " + cpuLevelName(level).str();
     text += "\n";
   }
-  const std::string rest = std::to_string(specs.size() - 1);
-  EXPECT_EQ(text, "x86-64-v3.int8_gemm 1 x86-64-v3\n"
+  const std::string rest = std::to_string(specs.size() - 2);
+  EXPECT_EQ(text, "x86-64-v3.attention 1 x86-64-v3\n"
+                  "x86-64-v4.attention 1 x86-64-v4 x86-64-v4-amx\n"
+                  "aarch64-dotprod.attention 1 aarch64-dotprod aarch64-i8mm\n"
+                  "x86-64-v3.int8_gemm 1 x86-64-v3\n"
                   "x86-64-v4.int8_gemm 1 x86-64-v4\n"
                   "x86-64-v4-amx.int8_gemm 1 x86-64-v4-amx\n"
                   "aarch64-dotprod.int8_gemm 1 aarch64-dotprod\n"
@@ -187,8 +191,9 @@ TEST(CpuParts, LevelsShareWhatTilesDoNotServe) {
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::Location loc = mlir::UnknownLoc::get(&context);
-  std::string tiles = *emitCpuPart(loc, parts[2], 2), others = *emitCpuPart(loc, parts[6], 2);
-  CpuObject object = *linkCpuObject(loc, specs, CpuLevel::X86V4Amx, {tiles, others});
+  std::string attention = *emitCpuPart(loc, parts[1], 2), tiles = *emitCpuPart(loc, parts[5], 2),
+              others = *emitCpuPart(loc, parts[9], 2);
+  CpuObject object = *linkCpuObject(loc, specs, CpuLevel::X86V4Amx, {attention, tiles, others});
   LoadedObject loaded(object.bytes);
   for (const KernelSpec &spec : specs)
     EXPECT_TRUE(loaded.find(spec.symbol)) << spec.symbol;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #define LLMC_KERNEL_TILES 1
 #define llmc_kernel_gemm llmc_emulated_tiles_gemm
+#define llmc_parameters_gemm llmc_emulated_tiles_parameters
 #include "codegen/cpu/kernels/TileInstructions.h"
 
 #include "test/unit/codegen/EmulatedGemm.h"
