@@ -53,6 +53,7 @@ def Graph_LoopOp : Graph_RegionOp<"loop", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     (`trips` $trips^)? (`while` $condition^)? (`carry` $carried^)? attr-dict `:` functional-type(operands, results) $body
   }];
+  let hasVerifier = 1;
 }
 
 #endif

@@ -217,3 +217,45 @@ LogicalResult GroupQueryAttentionOp::verify() {
     return emitOpError("do_rotary needs cos_cache and sin_cache");
   return success();
 }
+
+LogicalResult LoopOp::verify() {
+  const size_t carried = getCarried().size();
+  if (getNumResults() < carried)
+    return emitOpError("has ") << getNumResults() << " results for " << carried
+                               << " carried values";
+  const size_t scans = getNumResults() - carried;
+  Block &body = getBody().front();
+  if (body.getNumArguments() != carried + 2)
+    return emitOpError("its body takes ")
+           << body.getNumArguments() << " values, not a turn's number, a condition and " << carried
+           << " carried ones";
+  if (getElementTypeOrSelf(body.getArgument(0)) != IntegerType::get(getContext(), 64) ||
+      !getElementTypeOrSelf(body.getArgument(1)).isInteger(1))
+    return emitOpError("its body's first two values are an i64 and an i1");
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield || yield.getNumOperands() != 1 + carried + scans)
+    return emitOpError("its body gives a condition, ")
+           << carried << " carried values and " << scans << " to stack";
+  for (size_t i = 0; i < scans; ++i) {
+    Value each = yield.getOperand(1 + carried + i), all = getResult(carried + i);
+    if (!isa<TensorType>(each.getType()) || !isa<TensorType>(all.getType()) ||
+        elementType(each) != elementType(all))
+      return emitOpError("scan ") << i << " stacks " << each.getType() << " to " << all.getType();
+  }
+  std::optional<ArrayAttr> known = getScanShapes();
+  if (!known)
+    return success();
+  if (known->size() != scans)
+    return emitOpError("scan_shapes has ") << known->size() << " shapes for " << scans << " scans";
+  for (size_t i = 0; i < scans; ++i) {
+    auto dims = dyn_cast<DenseI64ArrayAttr>((*known)[i]);
+    if (!dims)
+      return emitOpError("scan_shapes has an array<i64> for each scan");
+    // One that is empty says nothing.
+    const int64_t rank = rankOf(getResult(carried + i));
+    if (dims.size() != 0 && rank >= 0 && dims.size() != rank - 1)
+      return emitOpError("scan_shapes has ")
+             << dims.size() << " dimensions for scan " << i << " of rank " << rank - 1;
+  }
+  return success();
+}

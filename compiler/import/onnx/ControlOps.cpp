@@ -187,7 +187,7 @@ LogicalResult loop(Node &node) {
     YieldOp::create(builder, node.loc, *values);
   }
   auto op = LoopOp::create(builder, node.loc, types, node.input(0), node.input(1), carried,
-                           scanShapes(builder, *body, n + 1));
+                           scanShapes(builder, *body, llvm::ArrayRef(types).drop_front(n)));
   op.getBody().takeBody(region);
   for (auto [i, value] : llvm::enumerate(op.getResults()))
     node.set(static_cast<unsigned>(i), value);
@@ -196,11 +196,16 @@ LogicalResult loop(Node &node) {
 
 } // namespace
 
-ArrayAttr llmc::onnx::scanShapes(OpBuilder &builder, const GraphView &body, size_t first) {
+ArrayAttr llmc::onnx::scanShapes(OpBuilder &builder, const GraphView &body, TypeRange scans) {
   llvm::SmallVector<Attribute> shapes;
-  for (size_t i = first; i < body.outputs.size(); ++i) {
+  for (auto [output, scan] :
+       llvm::zip_equal(llvm::ArrayRef(body.outputs).take_back(scans.size()), scans)) {
     llvm::SmallVector<int64_t> dims;
-    if (const auto &shape = body.outputs[i].shape)
+    auto type = dyn_cast<RankedTensorType>(scan);
+    const int64_t rank = type ? type.getRank() - 1 : -1;
+    // A declaration that is of another rank than what the body gives is of no use.
+    if (const auto &shape = output.shape;
+        shape && (rank < 0 || static_cast<size_t>(rank) == shape->size()))
       for (const DimView &dim : *shape)
         dims.push_back(dim.value.value_or(-1));
     shapes.push_back(builder.getDenseI64ArrayAttr(dims));

@@ -47,9 +47,9 @@ private:
   llvm::StringSet<> domains;
 };
 
-/// What the body of a loop declares of the tensors that it stacks, its outputs from \p first on, as
-/// graph.loop has it.
-mlir::ArrayAttr scanShapes(mlir::OpBuilder &builder, const GraphView &body, size_t first);
+/// What the body of a loop declares of the tensors that it stacks, its last outputs, to \p scans,
+/// as graph.loop has it.
+mlir::ArrayAttr scanShapes(mlir::OpBuilder &builder, const GraphView &body, mlir::TypeRange scans);
 
 // One function a family; each adds the family's rows.
 void addMathOps(OperatorTable &table);

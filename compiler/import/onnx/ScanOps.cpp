@@ -69,8 +69,9 @@ FailureOr<llvm::SmallVector<Value>> scanLoop(Node &node, const GraphView &body,
     llvm::append_range(yielded, *values);
     YieldOp::create(builder, node.loc, yielded);
   }
-  auto op = LoopOp::create(builder, node.loc, types, trips, Value(), states,
-                           scanShapes(builder, body, states.size()));
+  auto op =
+      LoopOp::create(builder, node.loc, types, trips, Value(), states,
+                     scanShapes(builder, body, llvm::ArrayRef(types).drop_front(states.size())));
   op.getBody().takeBody(region);
   return llvm::SmallVector<Value>(op.getResults());
 }

@@ -130,3 +130,91 @@ func.func @gqa_heads(%x: tensor<1x2x8xf32>, %l: tensor<1xi32>, %t: tensor<i32>) 
   %0 = graph.group_query_attention %x lengths %l, %t {num_heads = 3 : i64, kv_num_heads = 2 : i64, resultSegmentSizes = array<i32: 1, 0, 0>} : (tensor<1x2x8xf32>, tensor<1xi32>, tensor<i32>) -> tensor<1x2x8xf32>
   return
 }
+
+// -----
+
+func.func @loop_arguments(%n: tensor<i64>, %x: tensor<2xf32>) {
+  // expected-error@+1 {{its body takes 2 values, not a turn's number, a condition and 1 carried ones}}
+  %0 = graph.loop trips %n carry %x : (tensor<i64>, tensor<2xf32>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>):
+    graph.yield %on, %x : tensor<i1>, tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_condition(%n: tensor<i64>) {
+  // expected-error@+1 {{its body's first two values are an i64 and an i1}}
+  graph.loop trips %n : (tensor<i64>) -> () {
+  ^bb0(%on: tensor<i1>, %i: tensor<i64>):
+    graph.yield %on : tensor<i1>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_yield(%n: tensor<i64>, %x: tensor<2xf32>) {
+  // expected-error@+1 {{its body gives a condition, 1 carried values and 1 to stack}}
+  %0:2 = graph.loop trips %n carry %x : (tensor<i64>, tensor<2xf32>) -> (tensor<?xf32>, tensor<?x?xf32>) {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>, %v: tensor<2xf32>):
+    graph.yield %on, %v : tensor<i1>, tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_results(%n: tensor<i64>, %x: tensor<2xf32>) {
+  // expected-error@+1 {{has 0 results for 1 carried values}}
+  graph.loop trips %n carry %x : (tensor<i64>, tensor<2xf32>) -> () {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>, %v: tensor<2xf32>):
+    graph.yield %on : tensor<i1>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_scan_element(%n: tensor<i64>) {
+  // expected-error@+1 {{scan 0 stacks 'tensor<i64>' to 'tensor<?xf32>'}}
+  %0 = graph.loop trips %n : (tensor<i64>) -> tensor<?xf32> {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>):
+    graph.yield %on, %i : tensor<i1>, tensor<i64>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_scan_count(%n: tensor<i64>) {
+  // expected-error@+1 {{scan_shapes has 2 shapes for 1 scans}}
+  %0 = graph.loop trips %n {scan_shapes = [array<i64>, array<i64>]} : (tensor<i64>) -> tensor<?xi64> {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>):
+    graph.yield %on, %i : tensor<i1>, tensor<i64>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_scan_rank(%n: tensor<i64>) {
+  // expected-error@+1 {{scan_shapes has 2 dimensions for scan 0 of rank 0}}
+  %0 = graph.loop trips %n {scan_shapes = [array<i64: 2, 3>]} : (tensor<i64>) -> tensor<?xi64> {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>):
+    graph.yield %on, %i : tensor<i1>, tensor<i64>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_scan_kind(%n: tensor<i64>) {
+  // expected-error@+1 {{scan_shapes has an array<i64> for each scan}}
+  %0 = graph.loop trips %n {scan_shapes = ["2"]} : (tensor<i64>) -> tensor<?xi64> {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>):
+    graph.yield %on, %i : tensor<i1>, tensor<i64>
+  }
+  return
+}

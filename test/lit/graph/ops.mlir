@@ -144,3 +144,21 @@ func.func @composites(%x: tensor<?x?x8xf32>, %w: tensor<8xf32>, %cos: tensor<16x
   %5:3 = graph.group_query_attention %x past %h, %h lengths %l, %t cos %cos sin %cos {do_rotary, kv_num_heads = 2 : i64, local_window_size = 7 : i64, num_heads = 4 : i64, resultSegmentSizes = array<i32: 1, 1, 1>} : (tensor<?x?x8xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?xi32>, tensor<i32>, tensor<16x2xf32>, tensor<16x2xf32>) -> (tensor<?x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>)
   return
 }
+
+// CHECK-LABEL: func.func @loop
+func.func @loop(%n: tensor<i64>, %c: tensor<i1>, %x: tensor<2xf32>) {
+  // CHECK: %{{.*}}:2 = graph.loop trips %{{.*}} while %{{.*}} carry %{{.*}} {scan_shapes = [array<i64: 2>]} : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> (tensor<?xf32>, tensor<?x?xf32>)
+  %0:2 = graph.loop trips %n while %c carry %x {scan_shapes = [array<i64: 2>]} : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> (tensor<?xf32>, tensor<?x?xf32>) {
+  // CHECK-NEXT: ^bb0(%{{.*}}: tensor<i64>, %[[ON:.*]]: tensor<i1>, %[[V:.*]]: tensor<?xf32>)
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>, %v: tensor<?xf32>):
+    // CHECK-NEXT: graph.yield %[[ON]], %[[V]], %[[V]]
+    graph.yield %on, %v, %v : tensor<i1>, tensor<?xf32>, tensor<?xf32>
+  }
+  // CHECK: graph.loop trips %{{.*}} {scan_shapes = [array<i64>, array<i64: -1, 3>]}
+  %1:2 = graph.loop trips %n {scan_shapes = [array<i64>, array<i64: -1, 3>]} : (tensor<i64>) -> (tensor<*xi64>, tensor<?x?x?xf32>) {
+  ^bb0(%i: tensor<i64>, %on: tensor<i1>):
+    %m = graph.constant dense<0.0> : tensor<2x3xf32>
+    graph.yield %on, %i, %m : tensor<i1>, tensor<i64>, tensor<2x3xf32>
+  }
+  return
+}
