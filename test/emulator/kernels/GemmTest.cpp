@@ -40,7 +40,7 @@ const Case cases[] = {
      false, false, 2, true},
     {"i8_g256", n16k4(Element::I8, 256, Element::F32, false), 37, 300, 64, false, false, false, 0,
      true},
-    {"i4_int8_rows", n16k4(Element::I4, 128, Element::F16, false), 33, 192, 128, true, false, false,
+    {"i4_int8_rows", n16k4(Element::I4, 128, Element::F16, false), 34, 192, 128, true, false, false,
      1, true},
     {"f16_even", n16(Element::F16), 64, 256, 0, false, false, false, 0, true},
     {"f32_slices", n16(Element::F32), 37, 530, 0, false, true, false, 5, true},
