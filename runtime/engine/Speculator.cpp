@@ -22,10 +22,15 @@ constexpr double firstTokenShare = 0.08;
 /// Tokens between two tries of a costly drafter that doesn't pay now, and steps between two timings
 /// of a plain step: each costs below one percent.
 constexpr int64_t tryAgainTokens = 48, plainSteps = 128;
+/// Steps after which the times of a size that no step had are forgotten. Times from when the
+/// machine stood still would keep windows closed, and so never be replaced; where a window doesn't
+/// pay, it is tried once in so many steps.
+constexpr int64_t forgetSteps = 512;
 
 } // namespace
 
-void StepTime::add(float seconds) {
+void StepTime::add(float seconds, int64_t step) {
+  lastStep_ = step;
   newest_[next_] = seconds;
   next_ = static_cast<uint8_t>((next_ + 1) % newest_.size());
   count_ = static_cast<uint8_t>(std::min<size_t>(count_ + 1u, newest_.size()));
@@ -77,7 +82,11 @@ void Speculator::observe(Sequence &sequence, int64_t guess, bool cameTrue) {
 void Speculator::observeStep(int64_t tokens, double seconds) {
   seconds_[static_cast<size_t>(
                std::min<int64_t>(tokens, static_cast<int64_t>(seconds_.size()) - 1))]
-      .add(static_cast<float>(seconds));
+      .add(static_cast<float>(seconds), ++steps_);
+  if (steps_ % forgetSteps == 0)
+    for (StepTime &time : seconds_)
+      if (steps_ - time.lastStep() >= forgetSteps)
+        time = {};
 }
 
 double Speculator::stepSeconds(int64_t tokens) const {

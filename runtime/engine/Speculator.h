@@ -52,14 +52,17 @@ struct SpeculationState {
 /// as long, which is no news of the step.
 class StepTime {
 public:
-  void add(float seconds);
+  /// \p step counts the steps of all sizes.
+  void add(float seconds, int64_t step);
   /// 0: none was seen.
   float seconds() const { return median_; }
+  int64_t lastStep() const { return lastStep_; }
 
 private:
   std::array<float, 5> newest_{}; ///< a ring
   uint8_t count_ = 0, next_ = 0;
   float median_ = 0;
+  int64_t lastStep_ = 0;
 };
 
 class Speculator {
@@ -99,6 +102,7 @@ private:
   int64_t shortContext_;          ///< see ModelShape
   DraftShares shares_;            ///< of all sequences: what a new one starts from
   std::vector<StepTime> seconds_; ///< of a step by its tokens
+  int64_t steps_ = 0;             ///< that were timed
   double secondsPerGuess_ = 0;    ///< of a costly drafter, moving
   int64_t sincePlain_ = 0;        ///< steps since one without guesses was timed
   std::vector<DraftRequest> requests_;

@@ -228,6 +228,21 @@ TEST(Speculation, SlowStepsInBetweenAreNoNews) {
   EXPECT_NEAR(speculator.stepSeconds(1), 1.5e-3, 1e-6);
 }
 
+TEST(Speculation, TimesOfAMachineThatStoodStillAreForgotten) {
+  Speculator speculator(std::make_unique<SuffixDrafter>(1), {.tokens = 4}, 1, 16, INT64_MAX);
+  for (int64_t tokens = 1; tokens <= 5; ++tokens)
+    for (int i = 0; i < 5; ++i)
+      speculator.observeStep(tokens, tokens == 1 ? 1e-3 : 0.1);
+  EXPECT_NEAR(speculator.stepSeconds(4), 0.1, 1e-6);
+  // No window is worth that, so no step of its size comes.
+  for (int i = 0; i < 1024; ++i)
+    speculator.observeStep(1, 1e-3);
+  EXPECT_LT(speculator.stepSeconds(4), 2e-3) << "a window is tried again";
+  EXPECT_NEAR(speculator.stepSeconds(1), 1e-3, 1e-6);
+  speculator.observeStep(4, 3e-3);
+  EXPECT_NEAR(speculator.stepSeconds(4), 3e-3, 1e-6);
+}
+
 /// As many wrong guesses as the script's prompt asks for: its first token.
 class WrongGuesses final : public Drafter {
 public:
